@@ -5,9 +5,16 @@ export * from './audit.ts';
 export { checkSecrets } from './check-secrets.ts';
 export { withCircuitBreaker } from './circuit-breaker.ts';
 export { connectRedis, onDisconnect } from './connect-redis.ts';
+export {
+  clearDeletedSubscription,
+  closingSubscriptions,
+  deletionOf,
+  unfinishedDeliveries,
+} from './deleted-subscriptions.ts';
 export { deliveriesOfEvent } from './deliveries-of-event.ts';
 export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 export * from './directory.ts';
+export { endDeliveries, heldBefore } from './end-deliveries.ts';
 export { eraseFoundEvent } from './erase-found-event.ts';
 export { erasureProgress, eventsToErase, findNextEvents, scanningPartitions } from './erasure-events.ts';
 export * from './erasures.ts';
@@ -27,23 +34,8 @@ export * from './health.ts';
 export * from './jobs.ts';
 export { partitionPrefix } from './keys.ts';
 export * from './lanes.ts';
+export { freeLeases, giveUpLease, holdLease } from './leases.ts';
 export * from './lists.ts';
-export {
-  clearDeletedSubscription,
-  closingSubscriptions,
-  deletionOf,
-  freeLeases,
-  giveUpLease,
-  heldBefore,
-  holdLease,
-  partitionsWithNotices,
-  partitionsWithWork,
-  partitionsWithWorkers,
-  pruneFinished,
-  pruneSucceeded,
-  rescueJobs,
-  unfinishedDeliveries,
-} from './maintenance.ts';
 export { type FanOutContext, finishFanOuts, makeDeliveries } from './make-deliveries.ts';
 export { makeTestDelivery } from './make-test-delivery.ts';
 export { createMatcher, type Match, type Matcher } from './matcher.ts';
@@ -51,6 +43,8 @@ export * from './notices.ts';
 export { openStore } from './open-store.ts';
 export { BadCursor, type Page } from './page.ts';
 export { parkJob } from './park-jobs.ts';
+export { partitionsWithNotices, partitionsWithWork, partitionsWithWorkers } from './partitions-with.ts';
+export { pruneFinished, pruneSucceeded } from './prune.ts';
 export * from './publisher-usage.ts';
 export { advanceFormat, readFormat } from './raise-format.ts';
 export * from './reached-sites.ts';
@@ -61,6 +55,7 @@ export { loadReplays } from './replay-record.ts';
 export * from './replay-rehearsal.ts';
 export * from './replays.ts';
 export * from './replicas.ts';
+export { rescueJobs } from './rescue-jobs.ts';
 export { loadResponses } from './responses.ts';
 export { announceRules, readRules } from './rules.ts';
 export type { EventRecord, FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';

@@ -1,5 +1,4 @@
-/** Deliveries that wait outside the queue, and those that end without an attempt: releases and ends them. */
-import type { DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
+/** Deliveries that wait outside the queue: releases and counts them. */
 import { keptWhileUnfinishedMs } from './delivery-record.ts';
 import { keepEvent } from './events.ts';
 import { joinCalls } from './join-calls.ts';
@@ -93,29 +92,4 @@ export async function laneOf(
 /** How many deliveries of an address wait in a lane. */
 export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
   return await store.redis.zcard(laneKey(prefixOfSubscription(store, subscriptionId), lane, subscriptionId));
-}
-
-/**
- * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns
- * the jobs they may still have, for the caller to remove.
- */
-export async function endDeliveries(
-  store: Store,
-  partition: number,
-  deliveries: readonly { id: string; event: EventRef }[],
-  reason: Extract<FailureReason, 'expired' | 'subscription_deleted' | 'erased'>,
-  nowMs: number,
-  options: { onlyHeld?: boolean } = {},
-): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {
-  if (deliveries.length === 0) return [];
-  const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
-  await Promise.all(deliveries.map(({ event }) => keepEvent(store, event, expiresAtMs)));
-  return await runScript(store, 'endDeliveries', partitionPrefix(store, partition), {
-    reason,
-    nowMs,
-    expiresAtMs,
-    retentionMs: store.retentionMs,
-    onlyHeld: options.onlyHeld ?? false,
-    deliveries,
-  });
 }

@@ -2,7 +2,7 @@
 import { FAILURE_REASONS, isCovered } from '@posthorn/core';
 import { decodeKind } from './event-record.ts';
 import * as keys from './keys.ts';
-import { pruneIndex } from './maintenance.ts';
+import { pruneIndex } from './prune.ts';
 import type { ReplayScope } from './replays.ts';
 import { scanSortedSet } from './sorted-set.ts';
 import type { Store } from './store.ts';

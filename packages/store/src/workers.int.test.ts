@@ -1,0 +1,45 @@
+/** The heartbeats of workers. */
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { aliveWorkers, type Store, sendHeartbeat } from './index.ts';
+import { partitionPrefix, workersKey, workersSeenKey } from './keys.ts';
+import { openTestStore } from './test-store.ts';
+
+let store: Store;
+let close: () => Promise<void>;
+const nowMs = Date.now();
+beforeEach(async () => {
+  ({ store, close } = await openTestStore(1));
+});
+afterEach(() => close());
+
+describe('workers', () => {
+  const worker = {
+    id: 'w',
+    host: 'h',
+    pid: 1,
+    version: '0',
+    startedAtMs: nowMs,
+    concurrency: 1,
+    addressConcurrency: 1,
+    inFlight: 0,
+    outageSinceMs: null,
+  };
+  it('are alive while they send heartbeats, and are removed a minute after the last one', async () => {
+    const prefix = partitionPrefix(store, 0);
+    const age = (ms: number) => store.redis.zincrby(workersSeenKey(prefix), -ms, 'old');
+    const alive = async () => (await aliveWorkers(store)).map(({ id }) => id);
+    await sendHeartbeat(store, { ...worker, id: 'old' });
+    await sendHeartbeat(store, worker);
+    expect(await alive()).toEqual(['old', 'w']);
+    await age(10_000);
+    expect(await alive()).toEqual(['w']);
+    const ages = new Map((await aliveWorkers(store, 60_000)).map(({ id, seenAgoMs }) => [id, seenAgoMs]));
+    expect(ages.get('old')! - ages.get('w')!).toBeGreaterThanOrEqual(10_000);
+    // As if the clock of Redis had been set back by an hour since.
+    await age(-3_600_000);
+    expect(await alive()).toEqual(['w']);
+    await age(3_650_000);
+    await sendHeartbeat(store, worker);
+    expect(await store.redis.hkeys(workersKey(prefix))).toEqual(['w']);
+  });
+});
