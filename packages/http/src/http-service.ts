@@ -1,21 +1,13 @@
-/** An HTTP server that limits slow and greedy clients, and that finishes requests in flight when it stops. */
+/** An HTTP server: its time limits for slow clients, and a stop that finishes the requests in flight. */
 import { once } from 'node:events';
-import {
-  createServer,
-  IncomingMessage,
-  type RequestListener,
-  type Server,
-  ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { AppError, type ErrorCode, errorCodes, StartError } from '@posthorn/core';
+import { AppError, StartError } from '@posthorn/core';
 import type { Service, SharedSettings } from '@posthorn/runtime';
 import express, { type Express, type RequestHandler } from 'express';
 import type { Registry } from 'prom-client';
 import { limitConnections } from './connection-limit.ts';
-import { problemDocument } from './problems.ts';
+import { handleInOrder } from './handle-in-order.ts';
 
 /** Time limits for the headers of a request and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -33,17 +25,6 @@ const CLOSE_IDLE_EVERY_MS = 50;
 const BACKLOG = 4_096;
 /** Further connections are closed when they arrive. Each takes some kilobytes. */
 const MAX_CONNECTIONS = 10_000;
-
-/**
- * Maximum number of pipelined requests that wait for an earlier request of their connection, over all connections. Each takes some
- * kilobytes. A connection that sends one more is closed. A client that waits for each response never has any.
- */
-const MAX_PIPELINED = 20_000;
-/**
- * Maximum number of chunks of a connection that nobody reads: before their request is handled, or after its response.
- * Each takes more than a hundred bytes of memory, or a microsecond, however small it is.
- */
-const MAX_UNREAD_CHUNKS = 1_000;
 
 export interface HttpService extends Service {
   app: Express;
@@ -105,7 +86,7 @@ export function createHttpService(
     requireHostHeader: false,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
-  handleInOrder(server, listener);
+  handleInOrder(server, listener, SOCKET_TIMEOUT_MS);
   server.maxConnections = MAX_CONNECTIONS;
   limitConnections(server, settings, registry);
   let stopping: Promise<void> | undefined;
@@ -151,132 +132,6 @@ async function close(server: Server, graceMs: number): Promise<void> {
   await once(server, 'close');
   clearInterval(idle);
   clearTimeout(cut);
-}
-
-interface Connection {
-  /** The request in progress. */
-  current: { request: IncomingMessage; response: ServerResponse } | undefined;
-  /** Handlers of pipelined requests, in order. */
-  waiting: (() => void)[];
-  /** Chunks that have arrived since a request was handled and that nobody reads. */
-  unreadChunks: number;
-  /** Closes the connection if the rest of its request does not arrive. */
-  late: NodeJS.Timeout | undefined;
-}
-
-/** The response to each error of the HTTP parser. */
-const RESPONSES_TO_CLIENT_ERRORS: Record<string, string> = {
-  ERR_HTTP_REQUEST_TIMEOUT: closingResponse('request_timeout', 'The rest of the request did not arrive in time.'),
-  HPE_HEADER_OVERFLOW: closingResponse('headers_too_large', 'The request line and headers have more than 16 KiB.'),
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: closingResponse('body_too_large', 'The chunk extensions are too large.'),
-};
-/** The response to all others. */
-const NOT_HTTP = closingResponse('bad_request', 'What came on this connection is not valid HTTP.');
-
-/** A response with a problem document, as text, after which the connection is closed. */
-function closingResponse(code: ErrorCode, message: string): string {
-  const { status } = errorCodes[code];
-  const body = problemText(code, message);
-  const type = 'application/problem+json; charset=utf-8';
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-}
-
-function problemText(code: ErrorCode, message: string): string {
-  return JSON.stringify(problemDocument(new AppError(code, message)));
-}
-
-/**
- * Handles the requests of a connection one after the other, and reads no more from the connection while any wait. Otherwise, a client
- * that sends requests without waiting for responses could use all memory and block the event loop.
- */
-function handleInOrder(server: Server, listener: RequestListener): void {
-  const connections = new WeakMap<Duplex, Connection>();
-  let totalWaiting = 0;
-  server.on('connection', (socket) => {
-    const connection: Connection = { current: undefined, waiting: [], unreadChunks: 0, late: undefined };
-    connections.set(socket, connection);
-    // Node resumes a connection whenever the body of a request is read.
-    socket.on('resume', () => {
-      if (connection.waiting.length > 0) socket.pause();
-    });
-    socket.once('close', () => {
-      totalWaiting -= connection.waiting.length;
-      clearTimeout(connection.late);
-    });
-  });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    endBroken(socket, connections.get(socket), error.code ?? ''),
-  );
-  // Node's own response would let any number of chunks follow.
-  server.on('checkExpectation', (_request, response: ServerResponse) => {
-    response.writeHead(417, { Connection: 'close', 'Content-Type': 'application/problem+json; charset=utf-8' });
-    response.end(problemText('expectation_failed', 'Send `Expect: 100-continue`, or no such header.'));
-  });
-  server.on('request', (request, response) => {
-    const { socket } = request;
-    const connection = connections.get(socket);
-    if (!connection || socket.destroyed) return;
-    clearTimeout(connection.late);
-    if (request.headers['transfer-encoding'] !== undefined) limitUnread(connection, request, response);
-    const handle = () => {
-      connection.current = { request, response };
-      connection.unreadChunks = 0;
-      // Not `once`, which costs a microsecond: it closes once anyway.
-      response.on('close', next);
-      listener(request, response);
-    };
-    const next = () => {
-      connection.current = undefined;
-      if (socket.destroyed) return;
-      const following = connection.waiting.shift();
-      if (!following) return;
-      totalWaiting -= 1;
-      following();
-      if (connection.waiting.length === 0) socket.resume();
-    };
-    if (!connection.current) {
-      handle();
-    } else if (totalWaiting === MAX_PIPELINED) {
-      socket.destroy();
-    } else {
-      totalWaiting += 1;
-      connection.waiting.push(handle);
-      socket.pause();
-    }
-  });
-}
-
-/** Ends a connection on which something came that is no HTTP, or that came too late; `code` is that of the error. */
-function endBroken(socket: Duplex, connection: Connection | undefined, code: string): void {
-  const current = connection?.current;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.waiting.length > 0) {
-    // The rest of its request is late because this process does not read it. Allow more time, once.
-    connection.late = setTimeout(() => socket.destroy(), SOCKET_TIMEOUT_MS).unref();
-  } else if (!socket.writable || current?.request.complete || current?.response.headersSent) {
-    // The client would take anything written now for the response to an earlier request, or for a part of it.
-    socket.destroy();
-  } else {
-    socket.end(RESPONSES_TO_CLIENT_ERRORS[code] ?? NOT_HTTP);
-    socket.once('finish', () => socket.destroy());
-  }
-}
-
-/** Closes the connection if too many chunks of a request are not read. Node would keep or discard them without counting. */
-function limitUnread(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
-  const isAllowed = () => {
-    connection.unreadChunks += 1;
-    if (connection.unreadChunks <= MAX_UNREAD_CHUNKS) return true;
-    request.socket.destroy();
-    return false;
-  };
-  request.push = (chunk: unknown) => {
-    const isKept = chunk === null || request.readableFlowing === true || isAllowed();
-    return isKept && IncomingMessage.prototype.push.call(request, chunk);
-  };
-  // Before Node's own listener, which then leaves the rest to this one.
-  response.prependListener('finish', () => {
-    if (!request.complete) request.on('data', isAllowed);
-  });
 }
 
 function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): StartError {
