@@ -38,6 +38,7 @@ import type { ConsoleContext } from './context.ts';
 import { cursorProblem } from './cursor-problem.ts';
 import { deliveryRoutes } from './delivery-routes.ts';
 import { erasureRoutes } from './erasure-routes.ts';
+import { eventRoute } from './event-route.ts';
 import { explainRoute } from './explain-route.ts';
 import { FeedHub } from './feed-hub.ts';
 import { insightRoutes } from './insight-routes.ts';
@@ -168,6 +169,7 @@ function createOperatorApi(context: ConsoleContext): Api {
   addressRoutes(api, context);
   signatureRoutes(api, context);
   deliveryRoutes(api, context);
+  eventRoute(api, context);
   tailRoutes(api, context);
   listenRoutes(api, context);
   explainRoute(api, context);

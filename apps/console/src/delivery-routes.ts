@@ -1,9 +1,8 @@
-/** Routes for deliveries, their replay, and events (interface 4). */
-import { AppError, ENVIRONMENTS, type Environment } from '@posthorn/core';
+/** Routes for deliveries and their replay (interface 4). */
+import { AppError } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import {
-  findEvents,
   listDeliveries,
   loadResponses,
   loadSubscriptions,
@@ -14,15 +13,11 @@ import {
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { deliveryFilterOf, findDelivery } from './find-delivery.ts';
-import { missing } from './missing.ts';
 import { ADVICE } from './not-active.ts';
 import { requestOf } from './request-of.ts';
-import { serializeDelivery, serializeDeliveryWithAttempts, serializeEvent, serializePage } from './serialize.ts';
+import { serializeDelivery, serializeDeliveryWithAttempts, serializePage } from './serialize.ts';
 import { actionOn, traced } from './traces.ts';
 import { tryNowRoutes } from './try-now-routes.ts';
-
-/** Most deliveries returned with an event; `GET /v1/deliveries?event_id=` returns all, paginated. */
-const MAX_DELIVERIES_WITH_EVENT = 1_000;
 
 const refusals: Record<ReplayRefusal, string> = {
   gone: 'This delivery no longer exists.',
@@ -37,7 +32,6 @@ export function deliveryRoutes(api: Api, context: ConsoleContext): void {
   readRoutes(api, context);
   replayRoute(api, context);
   tryNowRoutes(api, context);
-  eventRoute(api, context);
 }
 
 async function isDeleted(store: Store, subscriptionId: string): Promise<boolean> {
@@ -113,29 +107,6 @@ function replayRoute(api: Api, context: ConsoleContext): void {
         return made.deliveryId;
       });
       return serializeDelivery(await findDelivery(store, deliveryId), store.retentionMs);
-    },
-  });
-}
-
-function eventRoute(api: Api, { store }: ConsoleContext): void {
-  api.tagged('Events').get('/v1/events/{id}', {
-    summary: 'Read an event and its deliveries',
-    description:
-      'An id is unique within an environment. If both have an event with this id and the query does not name an environment, the production event is returned.',
-    params: schemas.eventParamsSchema,
-    query: schemas.eventQuerySchema,
-    responses: { 200: { description: 'The event', schema: schemas.eventSchema } },
-    async handle({ params: { id }, query }) {
-      const found = await findEvents(store, id);
-      const inEnvironment = (environment: Environment) => found.find(({ event }) => event.environment === environment);
-      const stored = query.environment
-        ? inEnvironment(query.environment)
-        : (inEnvironment('production') ?? inEnvironment('sandbox'));
-      if (!stored) missing('event');
-      const { environment } = stored.event;
-      const { items } = await listDeliveries(store, { eventId: id, environment }, { limit: MAX_DELIVERIES_WITH_EVENT });
-      const alsoIn = ENVIRONMENTS.filter((other) => other !== environment && inEnvironment(other));
-      return serializeEvent(stored, items, alsoIn, store.retentionMs);
     },
   });
 }
