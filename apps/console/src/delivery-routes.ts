@@ -13,7 +13,7 @@ import {
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { deliveryFilterOf, findDelivery } from './find-delivery.ts';
-import { ADVICE } from './not-active.ts';
+import { notActive } from './not-active.ts';
 import { requestOf } from './request-of.ts';
 import { serializeDelivery, serializeDeliveryWithAttempts, serializePage } from './serialize.ts';
 import { actionOn, traced } from './traces.ts';
@@ -24,7 +24,7 @@ const refusals: Record<ReplayRefusal, string> = {
   not_failed: 'Only a failed delivery can be replayed.',
   too_late: 'It failed too long ago to be replayed.',
   erased: 'Its payload has been erased.',
-  not_active: `Its address is not active: ${ADVICE}.`,
+  not_active: `${notActive('Its address')}.`,
 };
 const SUBSCRIPTION_DELETED = 'Its subscription was deleted.';
 

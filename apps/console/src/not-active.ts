@@ -1,2 +1,6 @@
-/** What operators are told to do who want to send to an address that is not active. */
-export const ADVICE = 'resume or validate it first, or wait if it is resuming';
+/** Says that an address is not active, for operators who want to send to it. */
+
+/** Returns the sentence and what to do, without a full stop. */
+export function notActive(address: 'The address' | 'Its address'): string {
+  return `${address} is not active: resume or validate it first, or wait if it is resuming`;
+}

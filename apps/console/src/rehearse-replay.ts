@@ -11,7 +11,7 @@ import {
   type Store,
   type StoredSubscription,
 } from '@posthorn/store';
-import { ADVICE } from './not-active.ts';
+import { notActive } from './not-active.ts';
 
 /** Failed deliveries that one rehearsal looks at: about a second. They are divided among its addresses. */
 const MAX_REHEARSED = 10_000;
@@ -79,7 +79,7 @@ function warningsAbout(
   health: AddressHealth,
 ): Warning[] {
   const warnings: Warning[] = [];
-  if (status !== 'active') warnings.push({ kind: 'not_active', message: `The address is not active: ${ADVICE}.` });
+  if (status !== 'active') warnings.push({ kind: 'not_active', message: `${notActive('The address')}.` });
   const label = health.error?.label;
   const isSame = error !== null && label !== undefined && (label === error || label.startsWith(`${error} `));
   if (count > 0 && health.failedInARow > 0 && isSame)

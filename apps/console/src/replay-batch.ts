@@ -3,7 +3,7 @@ import { AppError, batchProgress, type FieldError, type ReplayBatch } from '@pos
 import type * as api from '@posthorn/operator-api';
 import { loadBatchReplays, loadSubscriptions, type Store, type StoredSubscription } from '@posthorn/store';
 import { instant } from './instant.ts';
-import { ADVICE } from './not-active.ts';
+import { notActive } from './not-active.ts';
 import { serializeReplay, serializeReplayScope } from './serialize.ts';
 
 /**
@@ -37,7 +37,7 @@ function problemOf(
   if (!address) return 'There is no such subscription';
   if (address.environment !== 'both' && address.environment !== decisive.environment && i !== decisive.index)
     return `It is for ${address.environment}, subscription_ids.${decisive.index} for ${decisive.environment}: replay them separately`;
-  if (onlyActive && address.status !== 'active') return `The address is not active: ${ADVICE}`;
+  if (onlyActive && address.status !== 'active') return notActive('The address');
   return undefined;
 }
 

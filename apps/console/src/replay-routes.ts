@@ -26,7 +26,7 @@ import {
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { missing } from './missing.ts';
-import { ADVICE } from './not-active.ts';
+import { notActive } from './not-active.ts';
 import { rehearse } from './rehearse-replay.ts';
 import { loadAddresses, serializeBatch } from './replay-batch.ts';
 import { replayScopeOf } from './replay-scope.ts';
@@ -73,7 +73,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
         }
         const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, { operator: caller });
         if (replay === 'no_subscription') missing('subscription');
-        if (replay === 'not_active') throw new AppError('conflict', `The address is not active: ${ADVICE}.`);
+        if (replay === 'not_active') throw new AppError('conflict', `${notActive('The address')}.`);
         const line = { replay_id: replay.id, subscription_id: replay.subscriptionId, deliveries: replay.total };
         logger.info({ ...line, operator: caller, ...fields }, 'replay.started');
         return serializeReplay(replay);

@@ -6,13 +6,13 @@ import * as schemas from '@posthorn/operator-api';
 import { appendAudit, listDeliveries, type TryNowRefusal } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { deliveryFilterOf, findDelivery } from './find-delivery.ts';
-import { ADVICE } from './not-active.ts';
+import { notActive } from './not-active.ts';
 import { serializeDelivery } from './serialize.ts';
 import { actionOf, actionOn, traced } from './traces.ts';
 
 const refusals: Record<TryNowRefusal, string> = {
   not_waiting: 'Only a delivery that waits for a retry can be tried now.',
-  not_active: `Its address is not active: ${ADVICE}.`,
+  not_active: `${notActive('Its address')}.`,
   already_due: 'Its next attempt is due already.',
 };
 
