@@ -20,9 +20,9 @@ import {
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 import { findNotWell } from './not-well.ts';
-import { readProblems } from './problems.ts';
 import { serializeListedSubscriptions } from './serialize.ts';
 import { describeUnavailable } from './storage-problem.ts';
+import { readTriage } from './triage.ts';
 
 /** All callers share one overview for this long. */
 const MAX_AGE_MS = 1_000;
@@ -46,7 +46,7 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
       rankAddresses(store, nowMs),
       readRules(store),
       readFormat(store),
-      readProblems(context, nowMs),
+      readTriage(context, nowMs),
       directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
       readServerState(store, clock.now),
       readRefusal(context),

@@ -1,4 +1,4 @@
-/** What needs an operator: the failing and paused addresses, the worst first, and the incidents that they belong to. */
+/** The triage: the failing and paused addresses, the worst first, and the incidents that they belong to. */
 import { findIncidents, UNKNOWN_HEALTH } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import {
@@ -31,7 +31,7 @@ interface Candidate extends FoundHealth {
 }
 
 /** Reads the problems and incidents. The cost has a limit, however many addresses fail or are paused. */
-export async function readProblems(
+export async function readTriage(
   context: ConsoleContext,
   nowMs: number,
 ): Promise<Pick<api.Overview, 'problems' | 'incidents'>> {
