@@ -4,7 +4,7 @@
  */
 import { hostname } from 'node:os';
 import { type Clock, createSeldom, type Logger } from '@posthorn/runtime';
-import { addOutageNotice, listSubscriptions, type Store } from '@posthorn/store';
+import { addOutageNotice, type Store } from '@posthorn/store';
 import type { WorkerMetrics } from './metrics.ts';
 import type { Outage, OutageOptions } from './network-outage.ts';
 import { untilStored } from './until-stored.ts';
@@ -21,12 +21,9 @@ export interface OutageAnnouncerContext {
   giveUp: AbortSignal;
 }
 
-/** Subscriptions that are probed besides the remembered sites, newest first. */
-const MAX_MORE_URLS = 20;
-
 export function createOutageAnnouncer(
   context: OutageAnnouncerContext,
-): Pick<OutageOptions, 'onStart' | 'onEnd' | 'onNoSocket' | 'moreUrls'> {
+): Pick<OutageOptions, 'onStart' | 'onEnd' | 'onNoSocket'> {
   const { store, logger, metrics, clock, giveUp, onError } = context;
   const worker = `${hostname()}:${process.pid}`;
   const mayLogNoSocket = createSeldom();
@@ -55,10 +52,6 @@ export function createOutageAnnouncer(
         { code },
         'Attempts wait because no socket can be opened. Raise the limit of open files (ulimit -n), or lower WORKER_CONCURRENCY.',
       );
-    },
-    async moreUrls() {
-      const { items } = await listSubscriptions(store, { status: 'active' }, { limit: MAX_MORE_URLS });
-      return items.map(({ url }) => url);
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Builds the resolver, the senders and the probes of a worker, and the detection of outages, which observes them. */
 import { createRepeating, version } from '@posthorn/runtime';
 import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';
-import { loadReachedSites } from '@posthorn/store';
+import { listSubscriptions, loadReachedSites, type Store } from '@posthorn/store';
 import { createOutageAnnouncer, type OutageAnnouncerContext } from './announce-outage.ts';
 import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
@@ -16,6 +16,8 @@ export interface OutboundContext extends OutageAnnouncerContext {
 /** Detection within 10 seconds: an attempt that gets nowhere fails after 8 seconds at most, then its probes. */
 const PROBE_TIMEOUT_MS = 1_500;
 const OUTAGE_CHECK_EVERY_MS = 1_000;
+/** Subscriptions that are probed besides the remembered sites, newest first. */
+const MAX_MORE_URLS = 20;
 
 export function createOutbound(context: OutboundContext) {
   const { settings, store, clock, logger, giveUp } = context;
@@ -35,6 +37,7 @@ export function createOutbound(context: OutboundContext) {
     ...createOutageAnnouncer(context),
     sites: reachedSites,
     probe: createProbe({ ...reaching, timeoutMs: PROBE_TIMEOUT_MS }),
+    moreUrls: () => newestUrls(store),
     inFlight: () => context.counts.inFlight,
     now: () => clock.now(),
     elapsedMs: () => performance.now(),
@@ -62,4 +65,9 @@ export function createOutbound(context: OutboundContext) {
       noticeSender.close();
     },
   };
+}
+
+async function newestUrls(store: Store): Promise<string[]> {
+  const { items } = await listSubscriptions(store, { status: 'active' }, { limit: MAX_MORE_URLS });
+  return items.map(({ url }) => url);
 }
