@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { addFailure, deliveryId, eventRef, newAttemptRun, newEventId } from '@posthorn/core';
+import { addFailure, DAY_MS, deliveryId, eventRef, newAttemptRun, newEventId } from '@posthorn/core';
 import { addCounts, newSubscription, openStore, type Store, saveSubscription } from '@posthorn/store';
 import { type Bench, inParallel } from './harness.ts';
 
@@ -21,7 +21,7 @@ export interface DirectoryFigures {
 export async function benchDirectory(bench: Bench, count: number, reads: number): Promise<DirectoryFigures> {
   const prefix = `bench-${randomUUID()}`;
   const { store, start, stop } = openStore(
-    { REDIS_URL: bench.redisUrl, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
+    { REDIS_URL: bench.redisUrl, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * DAY_MS },
     { onError: (error) => console.error(error.message) },
   );
   await start();

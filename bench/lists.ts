@@ -1,6 +1,6 @@
 /** Time to read a page of 50 deliveries, by filter, out of few and out of many, through the console's API. */
 import { randomUUID } from 'node:crypto';
-import { type Attempt, type Event, eventRef, newEventId, newSubscriptionId } from '@posthorn/core';
+import { type Attempt, DAY_MS, type Event, eventRef, newEventId, newSubscriptionId } from '@posthorn/core';
 import { createSecretBox } from '@posthorn/signing';
 import {
   createDeliveries,
@@ -16,7 +16,7 @@ import { type Bench, ENCRYPTION_KEY, inParallel, median, OPERATOR_TOKEN } from '
 const secretBox = createSecretBox([ENCRYPTION_KEY]);
 const SUBSCRIPTIONS = 10;
 /** Time between the first delivery and the last. */
-const SPREAD_MS = 20 * 86_400_000;
+const SPREAD_MS = 20 * DAY_MS;
 /** Failed and waiting deliveries of each 1,000; the others succeeded. */
 const FAILED = 60;
 const WAITING = 60;
@@ -82,7 +82,7 @@ async function deepPages(url: string, pages: number, reads: number): Promise<num
 /** Writes directly to the store, with the functions that ingest and worker use. */
 async function fill(bench: Bench, prefix: string, count: number, startMs: number) {
   const opened = openStore(
-    { REDIS_URL: bench.redisUrl, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
+    { REDIS_URL: bench.redisUrl, KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 30 * DAY_MS },
     { onError: (error) => console.error(error.message) },
   );
   await opened.start();
@@ -132,7 +132,7 @@ async function deliver(store: Store, subscriptionId: string, i: number, nowMs: n
     ? ({ kind: 'succeeded' } as const)
     : share < FAILED
       ? ({ kind: 'failed', reason: 'status' } as const)
-      : ({ kind: 'retry', delayMs: 86_400_000_000, nextAttemptAtMs: nowMs + 86_400_000_000 } as const);
+      : ({ kind: 'retry', delayMs: 1_000 * DAY_MS, nextAttemptAtMs: nowMs + 1_000 * DAY_MS } as const);
   const delivery = { id: made!.deliveryId, event: stored.ref, createdAtMs: nowMs };
   await recordVerdict(store, delivery, attempt, verdict, { pauseAfter: 1e9, maxAttempts: 6 });
   return event.id;

@@ -3,7 +3,7 @@
  * of one or of many addresses.
  */
 import { randomUUID } from 'node:crypto';
-import { eventRef, newEventId } from '@posthorn/core';
+import { DAY_MS, eventRef, HOUR_MS, newEventId } from '@posthorn/core';
 import { createJobQueues } from '@posthorn/queue';
 import { openStore, recordFailure, type Store, storeEvent } from '@posthorn/store';
 import { addJobs } from '../packages/queue/src/test-add-jobs.ts';
@@ -24,7 +24,6 @@ import {
   watchHealth,
 } from './harness.ts';
 
-const HOUR = 3_600_000;
 /** Number of addresses that the retries are spread over. */
 const ADDRESSES = 40;
 const LATE_ADDRESSES = 10;
@@ -76,7 +75,7 @@ async function hourLate(bench: Bench, count: number): Promise<Recovery['late']> 
   const worker = await bench.startApp('worker', on.env);
   const endsAt = Date.now() + 10_000;
   const alone = await besideHealthy(on, () => Date.now() > endsAt);
-  await on.makeRetries(addresses, count, Date.now() - HOUR);
+  await on.makeRetries(addresses, count, Date.now() - HOUR_MS);
   const health = watchHealth([worker, on.ingest, on.operator]);
   const { others, healthyP99Ms } = await besideHealthy(on, ({ length }) => length >= count);
   const figures = await health.stop();
@@ -172,7 +171,7 @@ async function open(bench: Bench) {
   const operator = await bench.startApp('console', env);
   const onError = (error: Error) => console.error(error.message);
   const opened = openStore(
-    { REDIS_URL: bench.redisUrl, KEY_PREFIX: env.KEY_PREFIX, PARTITIONS: 1, RETENTION: 30 * 24 * HOUR },
+    { REDIS_URL: bench.redisUrl, KEY_PREFIX: env.KEY_PREFIX, PARTITIONS: 1, RETENTION: 30 * DAY_MS },
     { onError },
   );
   await opened.start();

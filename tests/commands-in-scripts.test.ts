@@ -1,5 +1,6 @@
 /** What scripts that run all the time cost Redis: the commands in them, counted by a server of the test's own. */
 import { beforeEach, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { openStore, partitionPrefix, putBackLost, type Store, watchWorkers } from '@posthorn/store';
 import { testPrefix } from '@posthorn/testing';
 import { atEnd } from './own.ts';
@@ -13,7 +14,7 @@ beforeEach(async () => {
   const onError = (error: Error) => {
     throw error;
   };
-  const settings = { REDIS_URL: url, KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: 3_600_000 };
+  const settings = { REDIS_URL: url, KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: HOUR_MS };
   const storage = openStore(settings, { onError });
   await storage.start();
   atEnd(() => storage.stop());
@@ -36,7 +37,7 @@ async function countCommands(run: () => Promise<unknown>, ...names: string[]): P
 it('all workers are read once in the time of a check, however many renew their leases', async () => {
   const renewAll = async () => {
     for (let i = 0; i < 50; i++) {
-      const watch = { owner: `worker${i}`, checkMs: 3_600_000, maxChecks: 4, limit: 100, goesOn: false };
+      const watch = { owner: `worker${i}`, checkMs: HOUR_MS, maxChecks: 4, limit: 100, goesOn: false };
       await watchWorkers(store, 0, watch);
     }
   };

@@ -1,5 +1,6 @@
 /** The complete way of an event: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
 import { describe, expect, it } from '@jest/globals';
+import { DAY_MS, HOUR_MS } from '@posthorn/core';
 import { deliveriesWith, eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
 import { Queue } from 'bullmq';
 import Stripe from 'stripe';
@@ -86,7 +87,7 @@ describe('delivery', () => {
     const times = delivery.attempts.map(({ started_at }: { started_at: string }) => Date.parse(started_at));
     expect(times[1] - times[0]).toBeGreaterThanOrEqual(30);
     expect(times[2] - times[1]).toBeGreaterThanOrEqual(40);
-    expect(Date.parse(delivery.replayable_until)).toBe(Date.parse(delivery.finished_at) + 30 * 86_400_000);
+    expect(Date.parse(delivery.replayable_until)).toBe(Date.parse(delivery.finished_at) + 30 * DAY_MS);
     const bodies = new Set(to.requests.filter(isDelivery).map((request) => request.body));
     expect(bodies.size).toBe(1);
     expect(new Set(to.requests.filter(isDelivery).map((request) => request.headers['service-delivery-id'])).size).toBe(
@@ -127,7 +128,7 @@ describe('delivery', () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1h' } });
     const to = await ownReceiver((request, response) => {
-      if (isDelivery(request)) clock.advance(-3_600_000);
+      if (isDelivery(request)) clock.advance(-HOUR_MS);
       response.writeHead(isDelivery(request) ? 503 : 200).end();
     });
     await on.subscribe(to.url);
@@ -138,7 +139,7 @@ describe('delivery', () => {
       return now.attempt_count === 1 && now;
     });
     expect(delivery.attempts).toMatchObject([{ duration_ms: 0, started_at: delivery.created_at }]);
-    expect(Date.parse(delivery.next_attempt_at)).toBe(clock.now() + 3_600_000);
+    expect(Date.parse(delivery.next_attempt_at)).toBe(clock.now() + HOUR_MS);
   });
 
   it.each([
@@ -226,7 +227,7 @@ describe('pause', () => {
     const calls = await Promise.all([on.operate('POST', path), on.operate('POST', path)]);
     expect(calls.map(({ status }) => status).toSorted()).toEqual([202, 409]);
     const { attempts: made, next_attempt_at: next } = await attempts(2);
-    expect(Date.parse(next)).toBe(Date.parse(made[1].started_at) + made[1].duration_ms + 2 * 3_600_000);
+    expect(Date.parse(next)).toBe(Date.parse(made[1].started_at) + made[1].duration_ms + 2 * HOUR_MS);
     to.answerWith(200);
     expect((await on.operate('POST', path)).status).toBe(202);
     expect(await finished(on, delivery.id)).toMatchObject({ status: 'succeeded', attempt_count: 3 });
@@ -385,7 +386,7 @@ describe('pause', () => {
       status: 'paused',
       status_reason: 'operator',
     });
-    clock.advance(3_600_000);
+    clock.advance(HOUR_MS);
     await retry.promote();
     expect(
       await eventually('it to be held', async () => {

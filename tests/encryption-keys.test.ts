@@ -1,6 +1,7 @@
 /** Replacing SECRET_ENCRYPTION_KEY while everything runs, and sealed secrets that were moved to another record. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
 import { createSecretBox } from '@posthorn/signing';
 import { loadSubscriptions } from '@posthorn/store';
@@ -23,7 +24,7 @@ describe('SECRET_ENCRYPTION_KEY with a new key before the old one', () => {
     const store = await ownStore(world);
     // As an older process stored it, during a rotation of the signing secret.
     const sealed = createSecretBox([older]);
-    const previous = { previous_secret: sealed.seal('whsec_previous', id), previous_until: Date.now() + 3_600_000 };
+    const previous = { previous_secret: sealed.seal('whsec_previous', id), previous_until: Date.now() + HOUR_MS };
     await overwriteSubscription(world, id, { secret: sealed.seal(secret, id), ...previous });
 
     await world.publish(sampleEvent());

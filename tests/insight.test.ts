@@ -1,6 +1,6 @@
 /** What operators see: overview, audit trail, notices; and that responses match the API's document. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { addFailure, deliveryId, eventRef, newAttemptRun, newEventId } from '@posthorn/core';
+import { addFailure, deliveryId, eventRef, HOUR_MS, newAttemptRun, newEventId } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import { addCounts, newSubscription, saveSubscription } from '@posthorn/store';
 import { deliveriesWith, eventually, fakeClock, isDelivery, type Receiver } from '@posthorn/testing';
@@ -65,13 +65,13 @@ describe('the overview', () => {
     await eventually('it to be gone', async () => (await workers()) === 1);
   });
   it('lists the workers although the clock of the console is an hour ahead', async () => {
-    const own = await ownWorld({ consoleClock: fakeClock(Date.now() + 3_600_000) });
+    const own = await ownWorld({ consoleClock: fakeClock(Date.now() + HOUR_MS) });
     const { body } = await own.operate('GET', '/v1/overview');
     expect(body.workers).toMatchObject([{ pid: process.pid }]);
     expect(Date.parse(body.at) - Date.parse(body.workers[0].seen_at)).toBeLessThan(60_000);
   });
   it('names a worker whose clock is wrong, whatever the clock of the console', async () => {
-    const [clock, consoleClock] = [fakeClock(Date.now() + 600_000), fakeClock(Date.now() - 3_600_000)];
+    const [clock, consoleClock] = [fakeClock(Date.now() + 600_000), fakeClock(Date.now() - HOUR_MS)];
     const { body } = await (await ownWorld({ clock, consoleClock })).operate('GET', '/v1/overview');
     const message = expect.stringMatching(/^the clock of worker .+:\d+ is \d+ s fast$/);
     expect(body.not_well).toContainEqual({ kind: 'worker_clock', message });
@@ -209,7 +209,7 @@ describe('an address whose attempts fail', () => {
       return [made.id, { ...run, url: failing.url, totalMs: 0, longBuckets: new Map() }] as const;
     };
     const nowMs = Date.now();
-    const worst = await fail(100, nowMs - 3_600_000);
+    const worst = await fail(100, nowMs - HOUR_MS);
     const others = await Promise.all(Array.from({ length: 220 }, (_, i) => fail(10, nowMs - i)));
     const addresses = new Map([worst, ...others]);
     const counts = { succeeded: 0, failed: 0, attemptBuckets: new Map(), arrivalBuckets: new Map(), addresses };

@@ -1,5 +1,6 @@
 /** Starts what a test needs, and ends it after the test, in reverse order. */
 import { afterEach } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { connectRedis, openStore, type Store } from '@posthorn/store';
 import { type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { startProxy, type WayToRedis } from './chaos/proxy.ts';
@@ -77,8 +78,8 @@ export async function openOwnStore({ env, prefix }: Pick<World, 'env' | 'prefix'
       REDIS_URL: env.REDIS_URL!,
       KEY_PREFIX: prefix,
       PARTITIONS: 1,
-      RETENTION: 30 * 86_400_000,
-      RETENTION_SUCCEEDED: 7 * 86_400_000,
+      RETENTION: 30 * DAY_MS,
+      RETENTION_SUCCEEDED: 7 * DAY_MS,
     },
     { onError: () => undefined },
   );

@@ -1,11 +1,11 @@
 /** The quota of a publisher: how much it may have stored in Redis before it, and only it, is refused. */
 import { describe, expect, it } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { fakeClock } from '@posthorn/testing';
 import { loadIngestSettings } from '../apps/ingest/src/config.ts';
 import { ownWorld } from './own.ts';
 import { PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
-const DAY_MS = 86_400_000;
 const large = (bytes = 100_000) => sampleEvent({ data: { id: 's-1', status: 'approved', pad: 'x'.repeat(bytes) } });
 const sandboxKey = `${PUBLISHER_KEY}-sandbox`;
 

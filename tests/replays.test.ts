@@ -1,6 +1,6 @@
 /** Replays of one delivery and of all failed deliveries of an address, and test deliveries. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { newAttemptRun } from '@posthorn/core';
+import { DAY_MS, newAttemptRun } from '@posthorn/core';
 import { addCounts } from '@posthorn/store';
 import { deliveriesWith, eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { ownReceiver, ownStore, ownWorld } from './own.ts';
@@ -32,7 +32,7 @@ describe('a replay', () => {
     const { id, secret } = await on.subscribe(to.url);
     await publishFailing(id, 1);
     const [failed] = await failedOf(id);
-    expect(failed.replayable_until).toBe(new Date(Date.parse(failed.finished_at) + 30 * 86_400_000).toISOString());
+    expect(failed.replayable_until).toBe(new Date(Date.parse(failed.finished_at) + 30 * DAY_MS).toISOString());
     to.answerWith(200);
     const replayed = await on.operate('POST', `/v1/deliveries/${failed.id}/replay`);
     expect(replayed.status).toBe(201);

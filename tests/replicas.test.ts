@@ -1,6 +1,6 @@
 /** `ACK_REPLICAS`: how many replicas must have an event before it is accepted. */
 import { describe, expect, it } from '@jest/globals';
-import type { Event } from '@posthorn/core';
+import { type Event, HOUR_MS } from '@posthorn/core';
 import { createReplicaWait, openStore } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import type { WayToRedis } from './chaos/proxy.ts';
@@ -9,7 +9,7 @@ import { accepted, redisServer, system } from './redis-servers.ts';
 import { apiClients, sampleEvent, worldEnv } from './world.ts';
 
 /** Longer than any test takes. */
-const NEVER_MS = 3_600_000;
+const NEVER_MS = HOUR_MS;
 const storeSettings = { KEY_PREFIX: 'posthorn', PARTITIONS: 1, RETENTION: NEVER_MS };
 
 describe('ACK_REPLICAS', () => {

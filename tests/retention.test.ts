@@ -1,10 +1,9 @@
 /** How long events and deliveries are kept, by their outcome, with whole apps. */
 import { describe, expect, it } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
 import { sampleEvent, type World } from './world.ts';
-
-const DAY = 86_400_000;
 
 const refusing = (request: ReceivedRequest) => (isDelivery(request) ? 500 : 200);
 const eventUntil = (on: World, id: string, letter = 's') =>
@@ -13,7 +12,7 @@ const eventUntil = (on: World, id: string, letter = 's') =>
 const untilShortened = (on: World, id: string, nowMs: number) =>
   eventually('the event to expire earlier', async () => {
     const untilMs = await eventUntil(on, id);
-    return untilMs <= nowMs + 7 * DAY && untilMs;
+    return untilMs <= nowMs + 7 * DAY_MS && untilMs;
   });
 
 describe('an event', () => {
@@ -24,17 +23,17 @@ describe('an event', () => {
     await on.subscribe(a.url);
     await on.subscribe(b.url);
     const { body } = await on.publish(sampleEvent());
-    expect(await untilShortened(on, body.id, clock.now())).toBe(clock.now() + 7 * DAY);
+    expect(await untilShortened(on, body.id, clock.now())).toBe(clock.now() + 7 * DAY_MS);
     const deliveries = await on.deliveries(`event_id=${body.id}`);
     expect(deliveries).toHaveLength(2);
     for (const { id } of deliveries)
-      expect(await on.redis.pexpiretime(`${on.prefix}:{0}:delivery:${id}`)).toBe(clock.now() + 7 * DAY);
+      expect(await on.redis.pexpiretime(`${on.prefix}:{0}:delivery:${id}`)).toBe(clock.now() + 7 * DAY_MS);
   });
   it('that matched nobody is kept for 7 days', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock });
     const { body } = await on.publish(sampleEvent());
-    expect(await eventUntil(on, body.id)).toBe(clock.now() + 7 * DAY);
+    expect(await eventUntil(on, body.id)).toBe(clock.now() + 7 * DAY_MS);
   });
   it('with a failed delivery is kept for 31 days, also after others and the replay have succeeded', async () => {
     const clock = fakeClock(Date.now());
@@ -56,9 +55,9 @@ describe('an event', () => {
     const later = await on.publish(sampleEvent());
     await eventually('the later ones', async () => (await on.deliveries('status=succeeded')).length === 4);
     await untilShortened(on, later.body.id, clock.now());
-    expect(await eventUntil(on, body.id)).toBeGreaterThanOrEqual(failedAtMs + 31 * DAY);
-    expect(await on.redis.pexpiretime(`${on.prefix}:{0}:delivery:${failed.id}`)).toBe(failedAtMs + 31 * DAY);
-    expect(failed.replayable_until).toBe(new Date(failedAtMs + 30 * DAY).toISOString());
+    expect(await eventUntil(on, body.id)).toBeGreaterThanOrEqual(failedAtMs + 31 * DAY_MS);
+    expect(await on.redis.pexpiretime(`${on.prefix}:{0}:delivery:${failed.id}`)).toBe(failedAtMs + 31 * DAY_MS);
+    expect(failed.replayable_until).toBe(new Date(failedAtMs + 30 * DAY_MS).toISOString());
     expect((await on.subscription(failing.id)).status).toBe('active');
   });
   it('is reported by a worker that stops', async () => {
@@ -70,7 +69,7 @@ describe('an event', () => {
     const { body } = await on.publish(sampleEvent());
     await eventually('success', async () => (await on.deliveries('status=succeeded')).length === 2);
     await on.stopWorker(0);
-    expect(await eventUntil(on, body.id)).toBe(clock.now() + DAY);
+    expect(await eventUntil(on, body.id)).toBe(clock.now() + DAY_MS);
   });
   it('makes no new delivery when it is published again after its succeeded ones are gone', async () => {
     const clock = fakeClock(Date.now() - 8 * DAY);
@@ -93,7 +92,7 @@ describe('an event', () => {
     expect(await on.deliveries(`event_id=${first.body.id}`)).toHaveLength(1);
   });
   it('can be published again under its id once it is gone', async () => {
-    const on = await ownWorld({ clock: fakeClock(Date.now() - 8 * DAY) });
+    const on = await ownWorld({ clock: fakeClock(Date.now() - 8 * DAY_MS) });
     const first = await on.publish(sampleEvent({ id: 'order-1', created_at: '2026-01-01T00:00:00Z' }));
     const again = await on.publish(sampleEvent({ id: 'order-1', created_at: '2026-01-01T00:00:00Z' }));
     // Eight days ago nobody matched it, so it has expired at once.

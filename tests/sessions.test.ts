@@ -1,5 +1,6 @@
 /** Signing in: cookies, CSRF tokens, limits, headers, and rate limits of keys. */
 import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { eventually, fakeClock } from '@posthorn/testing';
 import { ownWorld } from './own.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type WorldOptions } from './world.ts';
@@ -222,7 +223,7 @@ describe('rate limits', () => {
       return (await on.redis.keys(`${name}*`))[0];
     });
     // What a clock that is set back by an hour makes of a window that is used up.
-    await on.redis.set(counted, 3, 'PX', 3_600_000);
+    await on.redis.set(counted, 3, 'PX', HOUR_MS);
     expect((await on.operate('GET', '/v1/session')).status).toBe(200);
   });
   it('apply to operators as well', async () => {

@@ -1,5 +1,6 @@
 /** What receivers see of a rotated secret, a changed url and a deleted subscription, also under load. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { DAY_MS, HOUR_MS } from '@posthorn/core';
 import { deliveriesWith, eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import type { Answer } from '../scripts/api-client.ts';
 import { ownReceiver, ownWorld } from './own.ts';
@@ -43,11 +44,11 @@ describe('a rotation of the secret', () => {
     const fresh = rotated.body.secret;
     expect(rotated.status).toBe(200);
     expect(fresh).toMatch(/^whsec_/);
-    expect(Date.parse(rotated.body.previous_secret_until)).toBe(clock.now() + 3_600_000);
+    expect(Date.parse(rotated.body.previous_secret_until)).toBe(clock.now() + HOUR_MS);
     phase = 'within';
     await received('within');
     const sentWithin = to.requests.length;
-    clock.advance(3_600_000);
+    clock.advance(HOUR_MS);
     expect((await own.subscription(id)).previous_secret_until).toBeNull();
     phase = 'after';
     await received('after');
@@ -75,8 +76,8 @@ describe('a rotation of the secret', () => {
     const rotate = (body?: unknown) => on.operate('POST', `/v1/subscriptions/${id}/rotate-secret`, body);
     const askedAtMs = Date.now();
     const until = Date.parse((await rotate()).body.previous_secret_until);
-    expect(until).toBeGreaterThanOrEqual(askedAtMs + 86_400_000);
-    expect(until).toBeLessThanOrEqual(Date.now() + 86_400_000);
+    expect(until).toBeGreaterThanOrEqual(askedAtMs + DAY_MS);
+    expect(until).toBeLessThanOrEqual(Date.now() + DAY_MS);
     expect((await rotate({ overlap: '0s' })).body.previous_secret_until).toBeNull();
     for (const overlap of ['', '5', '31d', '-1h', 5, null]) {
       expect((await rotate({ overlap })).body.errors).toMatchObject([{ path: 'overlap' }]);

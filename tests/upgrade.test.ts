@@ -1,5 +1,6 @@
 /** Upgrades: this release on what earlier releases left in Redis, and on what it must not touch. */
 import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { ownApis, ownApps, ownClient, ownProcess, ownReceiver } from './own.ts';
 import { complaintsOf } from './processes.ts';
@@ -100,7 +101,7 @@ describe.each(readFixtures().map((fixture) => [fixture.release, fixture] as cons
     await eventually('the newest format', async () => {
       const { current, newest } = (await system.operate('GET', '/v1/overview')).body.format;
       if (current === newest) return true;
-      const longAgo = Date.now() - 3_600_000;
+      const longAgo = Date.now() - HOUR_MS;
       await redis.hset(installation, { settled_since: longAgo, checked_since: longAgo, looked_at: Date.now() });
       await redis.hdel(installation, 'event_search');
       return false;

@@ -1,4 +1,5 @@
 /** Keeps a directory of subscriptions like a console does, searches it, and prints what that costs. Needs --expose-gc. */
+import { DAY_MS } from '@posthorn/core';
 import { createDirectory, newSubscription, openStore, type SubscriptionQuery, saveSubscription } from '@posthorn/store';
 import { type DirectoryFigures, fieldsOf } from '../directory.ts';
 import { median, percentile } from '../harness.ts';
@@ -35,7 +36,7 @@ async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
 }
 
 const opened = openStore(
-  { REDIS_URL: REDIS_URL!, KEY_PREFIX: KEY_PREFIX!, PARTITIONS: 1, RETENTION: 30 * 86_400_000 },
+  { REDIS_URL: REDIS_URL!, KEY_PREFIX: KEY_PREFIX!, PARTITIONS: 1, RETENTION: 30 * DAY_MS },
   { onError: (error) => console.error(error.message) },
 );
 await opened.start();

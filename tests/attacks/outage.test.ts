@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { overviewSchema } from '@posthorn/operator-api';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import { newSubscription, saveSubscription } from '@posthorn/store';
@@ -20,7 +21,6 @@ import { ENCRYPTION_KEY, sampleEvent, type World, type WorldOptions } from '../w
 
 const ADDRESSES = 200;
 const NOTICE_SECRET = 'a-secret-for-notices-0123456789';
-const HOUR_MS = 3_600_000;
 const many = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** A world whose name server responds with `names.answer`, which a test may replace. */

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import type { NotWell, Overview } from '@posthorn/operator-api';
 import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
@@ -89,7 +90,7 @@ describe('the overview', () => {
     await showOverview(page, (body) => ({
       not_well: [{ kind: 'eviction', message: 'Redis may evict keys' }],
       memory: { used_bytes: 999, capacity_bytes: 1_000 },
-      queue: { ...body.queue, oldest_pending_age_ms: 3_600_000 },
+      queue: { ...body.queue, oldest_pending_age_ms: HOUR_MS },
       workers: body.workers.map((worker) => ({ ...worker, clock_offset_ms: 600_000 })),
     }));
     await page.getByRole('alert').getByText('Redis may evict keys').waitFor();
@@ -128,7 +129,7 @@ describe('the overview', () => {
     const { page } = await signedIn();
     const at = '2026-11-23T12:00:00.000Z';
     await showOverview(page, (body) => {
-      const queue = { ...body.queue, oldest_pending_age_ms: 3_600_000 };
+      const queue = { ...body.queue, oldest_pending_age_ms: HOUR_MS };
       const message = 'a delivery has waited 3600 s for its first attempt';
       return { at, queue, not_well: [{ kind: 'pending', message }] };
     });

@@ -1,5 +1,6 @@
 /** The page in a real browser beside 10,000 other subscriptions: finding one, choosing one, and seeing its address everywhere. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { deliveriesWith, eventually } from '@posthorn/testing';
 import { ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
@@ -8,7 +9,6 @@ import { addManySubscriptions } from './many-subscriptions.ts';
 import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 const PAUSED = 70;
-const HOUR_MS = 3_600_000;
 
 /** Subscriptions that get no event of these tests, and that every list shows before those of the tests. */
 beforeAll(async () => {

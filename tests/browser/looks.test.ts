@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';
 import { openOwnStore } from '../own.ts';
@@ -20,7 +21,6 @@ let bad: Receiver;
 const paths: Record<string, string> = {};
 
 const ROUTES = join(import.meta.dirname, '../../apps/console/page/src/routes.ts');
-const DAY_MS = 86_400_000;
 /** A walk through all pages takes minutes on a busy machine. A page that hangs ends it sooner. */
 const WALK_LIMIT_MS = 1_200_000;
 jest.setTimeout(WALK_LIMIT_MS);

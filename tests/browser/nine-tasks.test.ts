@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
 import { ownReceiver, ownStore } from '../own.ts';
@@ -11,7 +12,6 @@ import { addManySubscriptions } from './many-subscriptions.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
 const DOCUMENT = join(import.meta.dirname, '../../docs/console.md');
-const DAY_MS = 86_400_000;
 const BODY = '{"error":"database is read-only"}';
 
 beforeAll(async () => {

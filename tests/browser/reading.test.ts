@@ -1,12 +1,11 @@
 /** Finding one's way on the page: keys, rows that are links, links back, times with a zone. */
 import { describe, expect, it } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { holdBack } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
-
-const DAY_MS = 86_400_000;
 
 async function ownDelivery() {
   const to = await ownReceiver();

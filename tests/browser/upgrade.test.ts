@@ -1,12 +1,12 @@
 /** The overview after an upgrade: which processes it waits for, and until when the release before can be started again. */
 import { expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
 import { atEnd, ownClient, ownWorld } from '../own.ts';
 import { redisServer } from '../redis-servers.ts';
 import { launchBrowser, openVisit } from './browser.ts';
 
 const PREFIX = 'upgraded';
-const HOUR_MS = 3_600_000;
 
 it('says what the stored format waits for, and when it will be raised', async () => {
   const { url } = await redisServer();

@@ -1,6 +1,7 @@
 /** One chaos run: publish while things break, restore everything, wait until no work is left, check. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { createPublisher, type Publisher } from '@posthorn/client';
+import { HOUR_MS } from '@posthorn/core';
 import { type Operate, subscribe } from '../../scripts/api-client.ts';
 import { PUBLISHER_KEY } from '../world.ts';
 import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
@@ -48,7 +49,7 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
     say(`${subscriptions.length} subscriptions; things break for ${Math.round(options.breakMs / 1000)} s ...`);
     const urls = cast.members.filter(({ app }) => app === 'ingest').map(({ url }) => url);
     const publishers = [urls, urls.toReversed()].map((url) =>
-      createPublisher({ url, key: PUBLISHER_KEY, timeoutMs: CALL_LIMIT_MS, giveUpAfterMs: 3_600_000 }),
+      createPublisher({ url, key: PUBLISHER_KEY, timeoutMs: CALL_LIMIT_MS, giveUpAfterMs: HOUR_MS }),
     );
     const published = new Map<string, Published>();
     let breaking = true;

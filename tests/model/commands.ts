@@ -1,4 +1,5 @@
 /** The possible steps of a story. */
+import { DAY_MS, HOUR_MS } from '@posthorn/core';
 import fc from 'fast-check';
 import { type Operation, PAUSE_AFTER } from './rules.ts';
 import { ADDRESSES, type Outcome, type System, WORKERS } from './system.ts';
@@ -23,8 +24,6 @@ function happening<T>(
 }
 
 const SECOND = 1_000;
-const HOUR = 3_600 * SECOND;
-const DAY = 24 * HOUR;
 const worker = fc.nat(WORKERS - 1);
 const address = fc.constantFrom(...ADDRESSES);
 /** Usually all steps; otherwise up to some step in the middle. */
@@ -49,7 +48,7 @@ const live = happening('live', fc.tuple(fc.integer({ min: 1, max: 12 }), outcome
 );
 const advance = happening(
   'advance',
-  fc.constantFrom(20, SECOND, 31 * SECOND, 31 * SECOND, 61 * SECOND, HOUR, 13 * HOUR, 10 * DAY, 31 * DAY),
+  fc.constantFrom(20, SECOND, 31 * SECOND, 31 * SECOND, 61 * SECOND, HOUR_MS, 13 * HOUR_MS, 10 * DAY_MS, 31 * DAY_MS),
   (on, ms) => on.advance(ms),
 );
 const operate = happening(

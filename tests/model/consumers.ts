@@ -4,7 +4,7 @@
  * it has lost.
  */
 import { expect } from '@jest/globals';
-import { type DeliveryJob, partitionOfId, readJobId } from '@posthorn/core';
+import { type DeliveryJob, HOUR_MS, partitionOfId, readJobId } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
 import { type Claim, createJobQueues, isJobGone, type JobOutcome, type JobQueues } from '@posthorn/queue';
 import {
@@ -25,7 +25,7 @@ import { activity, inOneStep, type Process, type Task } from './processes.ts';
 /** The jobs of a worker are put back this long after it has died or stopped. */
 const LOST_AFTER_MS = 30_000;
 /** Longer than a story: a lock ends by the test's clock only. */
-const LOCK_MS = 3_600_000;
+const LOCK_MS = HOUR_MS;
 /** A job whose handler threw returns after this. */
 const AFTER_ERROR_MS = 15_000;
 /** How many further jobs a worker may take with the end of one. */

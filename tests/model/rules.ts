@@ -2,12 +2,20 @@
  * The state machines of a delivery and of an address (specification 3, interface 6), written a second time from the specification to
  * judge the production code.
  */
-import type { AttemptError, DeliveryStatus, FailureReason, StatusReason } from '@posthorn/core';
+import {
+  type AttemptError,
+  DAY_MS,
+  type DeliveryStatus,
+  type FailureReason,
+  HOUR_MS,
+  MINUTE_MS,
+  type StatusReason,
+} from '@posthorn/core';
 
 /** Specification 8, repeated here to detect mistakes in the constants of the code. */
-export const RETRY_DELAYS_MS = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
-const RETENTION_MS = 30 * 86_400_000;
-const RETENTION_SUCCEEDED_MS = 7 * 86_400_000;
+export const RETRY_DELAYS_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 12 * HOUR_MS];
+const RETENTION_MS = 30 * DAY_MS;
+const RETENTION_SUCCEEDED_MS = 7 * DAY_MS;
 /** Fewer than the specification's 20, so that a short story can reach it. */
 export const PAUSE_AFTER = 3;
 /** A retry that has been due for longer is overdue; this many of an address are released per second. */

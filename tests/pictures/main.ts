@@ -1,6 +1,6 @@
 /** `npm run pictures`: makes the pictures of the documents, `docs/images`, from a running Posthorn with some customers. */
 import { join } from 'node:path';
-import { durationBucket } from '@posthorn/core';
+import { DAY_MS, durationBucket, MINUTE_MS } from '@posthorn/core';
 import { addCounts, openStore } from '@posthorn/store';
 import { eventually, isDelivery, startNameServer, startReceiver } from '@posthorn/testing';
 import { launchBrowser, openVisit, WIDTHS } from '../browser/browser.ts';
@@ -9,12 +9,11 @@ import stopRedis from '../setup/stop-redis.ts';
 import { sampleEvent, startWorld, type World } from '../world.ts';
 
 const IMAGES = join(import.meta.dirname, '../../docs/images');
-const MINUTE_MS = 60_000;
 
 /** Counts of the last hour, as if the customers had received events all the time. */
 async function addHistory({ env, prefix }: World): Promise<void> {
   const { store, start, stop } = openStore(
-    { REDIS_URL: String(env.REDIS_URL), KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: 86_400_000 },
+    { REDIS_URL: String(env.REDIS_URL), KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: DAY_MS },
     { onError: () => undefined },
   );
   await start();

@@ -1,4 +1,5 @@
 /** The console's settings. Nothing else in the console reads the environment. */
+import { HOUR_MS } from '@posthorn/core';
 import {
   checkShared,
   durationMs,
@@ -32,7 +33,7 @@ export const consoleSettings = z.object({
     'maximum calls per second for each operator token; `0` is off',
   ),
   SESSION_LIFETIME: setting(
-    durationMs.default(12 * 3_600_000),
+    durationMs.default(12 * HOUR_MS),
     'Operators',
     '`12h`',
     'how long an operator stays signed in',

@@ -1,5 +1,5 @@
 /** The worker's settings. Only this file reads the environment. */
-import { DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
+import { DAY_MS, DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
 import {
   checkShared,
   durationListMs,
@@ -67,7 +67,7 @@ export const workerSettings = z
       '`on` or `off`: whether receivers get the header `traceparent` of deliveries whose event has a trace',
     ),
     ROLLBACK_WINDOW: setting(
-      durationMs.default(86_400_000),
+      durationMs.default(DAY_MS),
       'Processes',
       '`1d`',
       'how long after an [upgrade](upgrades.md) the data stay readable by the release before',

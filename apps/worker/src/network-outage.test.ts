@@ -3,6 +3,7 @@
  * and ends an outage.
  */
 import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import type { SendResult } from '@posthorn/sender';
 import { eventually } from '@posthorn/testing';
 import { type Outage, Outages } from './network-outage.ts';
@@ -184,7 +185,7 @@ describe('an outage', () => {
     outages.connected('https://192.0.2.9', '192.0.2.9');
     expect(outages.current()).toBeDefined();
     network.names = true;
-    clock.nowMs += 3_600_000;
+    clock.nowMs += HOUR_MS;
     await outages.check();
     expect([outages.current(), outages.endedAtMs()]).toEqual([undefined, clock.nowMs]);
     expect(changes).toEqual(['dns fails', 'over after 3600000']);

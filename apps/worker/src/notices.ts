@@ -1,5 +1,5 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
-import { atMost, eachInTurn, errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
+import { atMost, DAY_MS, eachInTurn, errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -44,7 +44,7 @@ const MAX_WAIT_MS = 60_000;
 /** Refused notices whose wait is remembered. Others are posted again at once. */
 const MAX_REFUSED = 1_000;
 /** A notice that was not accepted for this long is dropped. */
-const GIVE_UP_AFTER_MS = 86_400_000;
+const GIVE_UP_AFTER_MS = DAY_MS;
 
 /** How long to wait after a failure, and until when. */
 interface Wait {

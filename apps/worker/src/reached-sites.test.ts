@@ -1,8 +1,7 @@
 /** Which names and hosts count as one witness, and how they get older. */
 import { describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { createReachedSites, domainOf, networkOf } from './reached-sites.ts';
-
-const HOUR_MS = 3_600_000;
 
 describe('the group of a site', () => {
   it('is the registered domain of a name', () => {

@@ -1,6 +1,6 @@
 /** Remembers recently reached sites, one name per domain and one host per network: the witnesses of an outage (network-outage.ts). */
 import { isIP } from 'node:net';
-import { atMost } from '@posthorn/core';
+import { atMost, HOUR_MS } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { randomSample } from './random-sample.ts';
 
@@ -22,7 +22,7 @@ const MAX_SITES = 1_000;
 /** `pick` chooses at random among this many latest sites, so that no host is probed all the time. */
 const MAX_CANDIDATES = 200;
 /** Counted from the site reached last, not from now: during an outage no site gets older. */
-const MAX_AGE_MS = 3_600_000;
+const MAX_AGE_MS = HOUR_MS;
 const SAVED_FOR_MS = 60_000;
 const MAX_SAVED_AT_ONCE = 100;
 

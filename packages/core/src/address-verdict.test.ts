@@ -2,10 +2,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { type VerdictFacts, verdictOn } from './address-verdict.ts';
 import { type AddressHealth, UNKNOWN_HEALTH } from './health.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from './time.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 const now = Date.parse('2026-03-10T15:30:00Z');
 const since = Date.parse('2026-03-10T14:02:00Z');
 
@@ -40,9 +38,9 @@ describe('the verdict on an address', () => {
     [facts({ status: 'paused', statusReason: 'consecutive_failures' }), 'Paused after failures.'],
     [failing('500'), '500 since 14:02 UTC.'],
     [failing('500', { status: 'paused', statusReason: 'consecutive_failures' }), '500 since 14:02 UTC.'],
-    [failing('500', { failingSinceMs: now - DAY }), '500 since 2026-03-09 15:30 UTC.'],
+    [failing('500', { failingSinceMs: now - DAY_MS }), '500 since 2026-03-09 15:30 UTC.'],
     [
-      failing('410', { failingSinceMs: now - 3 * DAY }),
+      failing('410', { failingSinceMs: now - 3 * DAY_MS }),
       '410 for 3 days: the receiver says that the address is gone for good.',
     ],
     [failing('timeout'), 'No response within the time limit since 14:02 UTC.'],
@@ -51,21 +49,24 @@ describe('the verdict on an address', () => {
     [failing('connection EHOSTUNREACH'), 'connection EHOSTUNREACH since 14:02 UTC.'],
     [failing('tls SELF_SIGNED_CERT_IN_CHAIN'), 'Certificate is from an unknown authority since 14:02 UTC.'],
     [failing('tls CERT_HAS_EXPIRED'), 'Certificate expired; refused since 14:02 UTC.'],
-    [failing('tls CERT_HAS_EXPIRED', { certificateValidToMs: now - HOUR }), 'Certificate expired today at 14:30 UTC.'],
-    [failing('tls CERT_HAS_EXPIRED', { certificateValidToMs: now - DAY }), 'Certificate expired yesterday.'],
-    [failing('tls CERT_HAS_EXPIRED', { certificateValidToMs: now - 9 * DAY }), 'Certificate expired 9 days ago.'],
-    [failing('401', { rotatedAtMs: since - MINUTE }), 'Signature refused since the rotation at 14:01 UTC.'],
-    [failing('403', { rotatedAtMs: since - MINUTE }), 'Signature refused since the rotation at 14:01 UTC.'],
     [
-      failing('401', { rotatedAtMs: since - DAY, previousSecretUntilMs: since - MINUTE }),
+      failing('tls CERT_HAS_EXPIRED', { certificateValidToMs: now - HOUR_MS }),
+      'Certificate expired today at 14:30 UTC.',
+    ],
+    [failing('tls CERT_HAS_EXPIRED', { certificateValidToMs: now - DAY_MS }), 'Certificate expired yesterday.'],
+    [failing('tls CERT_HAS_EXPIRED', { certificateValidToMs: now - 9 * DAY_MS }), 'Certificate expired 9 days ago.'],
+    [failing('401', { rotatedAtMs: since - MINUTE_MS }), 'Signature refused since the rotation at 14:01 UTC.'],
+    [failing('403', { rotatedAtMs: since - MINUTE_MS }), 'Signature refused since the rotation at 14:01 UTC.'],
+    [
+      failing('401', { rotatedAtMs: since - DAY_MS, previousSecretUntilMs: since - MINUTE_MS }),
       'Signature refused since the end of the previous secret at 14:01 UTC.',
     ],
     [failing('401', { rotatedAtMs: since + 1 }), '401 since 14:02 UTC: the receiver may refuse the signature.'],
     [
-      failing('401', { rotatedAtMs: since - 2 * HOUR, previousSecretUntilMs: now + DAY }),
+      failing('401', { rotatedAtMs: since - 2 * HOUR_MS, previousSecretUntilMs: now + DAY_MS }),
       '401 since 14:02 UTC: the receiver may refuse the signature.',
     ],
-    [failing('500', { rotatedAtMs: since - MINUTE }), '500 since 14:02 UTC.'],
+    [failing('500', { rotatedAtMs: since - MINUTE_MS }), '500 since 14:02 UTC.'],
     [facts({ p99Ms: 7_600 }), 'p99 7.6 s of 8 s.'],
     [facts({ p99Ms: 9_100 }), 'p99 8 s of 8 s.'],
     [facts({ p99Ms: 5_900 }), null],

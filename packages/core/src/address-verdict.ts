@@ -1,9 +1,8 @@
 /** The verdict on an address: one sentence that says what is wrong and since when, or null if nothing is. */
 import type { AddressHealth } from './health.ts';
 import type { StatusReason, SubscriptionStatus } from './subscription.ts';
+import { DAY_MS, HOUR_MS } from './time.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** A refusal that begins within this time after a rotation, or after the end of its overlap, is blamed on it. */
 const ROTATION_BLAME_MS = HOUR_MS;
 /** The share of the time limit from which slow responses are worth a sentence. */

@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { AUDIT_ACTIONS, type AuditAction } from './audit.ts';
 import { summarizeAudit } from './audit-summary.ts';
+import { HOUR_MS } from './time.ts';
 
 const AT_MS = Date.parse('2026-11-22T08:00:00Z');
 const summary = (action: AuditAction, detail?: Record<string, unknown>) => summarizeAudit({ action, detail }, AT_MS);
@@ -65,7 +66,7 @@ describe('the summary of an audit entry', () => {
         total: 84,
         event_type: 'session.approved',
         error: 'address_blocked',
-        failed_from: AT_MS - 3_600_000,
+        failed_from: AT_MS - HOUR_MS,
         canary: true,
       },
       'Started a bulk replay of 84 failed deliveries created until 2026-11-22 08:00:00 UTC, of type session.approved, that failed with address blocked, that failed since 2026-11-22 07:00:00 UTC. A few go first, and the others only if those arrive.',

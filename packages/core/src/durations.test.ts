@@ -2,13 +2,12 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { durationBucket, durationPercentile } from './index.ts';
-
-const DAY = 86_400_000;
+import { DAY_MS } from './time.ts';
 
 describe('the bucket of a duration', () => {
   it('represents each of its durations with at most a fifth too much', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 30 * DAY }), (ms) => {
+      fc.property(fc.integer({ min: 1, max: 30 * DAY_MS }), (ms) => {
         const stands = durationPercentile(new Map([[durationBucket(ms), 1]]), 1)!;
         // Durations are rounded to a millisecond.
         expect(stands).toBeGreaterThan(ms - 0.51);
@@ -21,8 +20,8 @@ describe('the bucket of a duration', () => {
     expect(durationBucket(1.1)).toBe(1);
   });
   it('is the last one beyond 30 days', () => {
-    expect(durationBucket(400 * DAY)).toBe(durationBucket(30 * DAY));
-    expect(durationBucket(24 * DAY)).toBeLessThan(durationBucket(30 * DAY));
+    expect(durationBucket(400 * DAY_MS)).toBe(durationBucket(30 * DAY_MS));
+    expect(durationBucket(24 * DAY_MS)).toBeLessThan(durationBucket(30 * DAY_MS));
   });
 });
 

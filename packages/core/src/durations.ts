@@ -1,8 +1,9 @@
 /** A histogram of durations that many processes can add up: counts in buckets that grow by a fifth. */
+import { DAY_MS } from './time.ts';
 
 const GROWTH = 1.2;
 /** 30 days; anything longer counts as that. */
-const LAST_BUCKET = bucketOfAny(30 * 86_400_000);
+const LAST_BUCKET = bucketOfAny(30 * DAY_MS);
 
 /** The number of the bucket of a duration. */
 export function durationBucket(ms: number): number {

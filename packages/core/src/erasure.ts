@@ -1,6 +1,7 @@
 /** The erasure: removes the payloads of an event, a session, a reference or a user from everything that Posthorn stores. */
 import type { Environment } from './event.ts';
 import { SEARCH_FIELDS } from './search-terms.ts';
+import { HOUR_MS } from './time.ts';
 
 /** What the value of an erasure is. All but the first are compared with the payload, as a search does. */
 export const ERASURE_FIELDS = ['event_id', ...SEARCH_FIELDS] as const;
@@ -18,7 +19,7 @@ export const UNSENT_CHOICES = ['end', 'deliver'] as const;
 export type UnsentChoice = (typeof UNSENT_CHOICES)[number];
 
 /** An erasure that nobody has confirmed in this time is cancelled. */
-const CONFIRM_WITHIN_MS = 3_600_000;
+const CONFIRM_WITHIN_MS = HOUR_MS;
 
 /**
  * The last pass begins this long after the confirmation. What ingest was storing at that time is stored by then: a body

@@ -2,9 +2,9 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Delivery } from './delivery.ts';
 import { type Case, explain } from './explain.ts';
+import { DAY_MS, HOUR_MS } from './time.ts';
 
 const acceptedAtMs = Date.UTC(2026, 10, 20, 12);
-const hour = 3_600_000;
 const event: NonNullable<Case['event']> = {
   type: 'session.approved',
   environment: 'production',
@@ -18,7 +18,7 @@ const subscription: NonNullable<Case['subscription']> = {
   takesEvents: true,
   eventTypes: 'all',
   environment: 'both',
-  createdAtMs: acceptedAtMs - hour,
+  createdAtMs: acceptedAtMs - HOUR_MS,
 };
 const delivery: Delivery = {
   id: 'dlv_1',
@@ -52,23 +52,23 @@ const facts: Case = {
   pausedAtMs: undefined,
   deletedAtMs: undefined,
   changed: undefined,
-  retentionMs: 30 * 24 * hour,
-  succeededRetentionMs: 7 * 24 * hour,
-  nowMs: acceptedAtMs + 2 * hour,
+  retentionMs: 30 * DAY_MS,
+  succeededRetentionMs: 7 * DAY_MS,
+  nowMs: acceptedAtMs + 2 * HOUR_MS,
 };
 const explained = (change: Partial<Case>) => explain({ ...facts, ...change });
 const ofDelivery = (change: Partial<Delivery>, more: Partial<Case> = {}) =>
   explained({ event: { ...event, isMatched: true }, delivery: { ...delivery, ...change }, ...more });
 
 describe('explain, without a delivery', () => {
-  const changed = { atMs: acceptedAtMs + hour, operator: 'anna' };
+  const changed = { atMs: acceptedAtMs + HOUR_MS, operator: 'anna' };
   it.each<[string, Partial<Case>, RegExp]>([
     [
       'no_event',
       { event: undefined },
       /never accepted, or it has expired. Events are kept for 30 days, or for 7 days if all their deliveries have succeeded/,
     ],
-    ['no_event', { event: undefined, succeededRetentionMs: 30 * 24 * hour }, /Events are kept for 30 days\.$/],
+    ['no_event', { event: undefined, succeededRetentionMs: 30 * DAY_MS }, /Events are kept for 30 days\.$/],
     ['no_subscription', { subscription: undefined }, /no such subscription/],
     [
       'no_subscription',
@@ -155,7 +155,7 @@ describe('explain, with a delivery', () => {
     });
   });
   it('says what failed last and when the next attempt is due', () => {
-    const dueAtMs = facts.nowMs + hour;
+    const dueAtMs = facts.nowMs + HOUR_MS;
     const waiting = {
       status: 'waiting_for_retry',
       attempts: [failed],
@@ -178,8 +178,8 @@ describe('explain, with a delivery', () => {
     ['awaiting_validation', /Its address is not validated, so it is held then\.$/, /then validate the address/],
     ['refused', /Its address was refused, so it is held then\.$/, /then validate the address/],
   ] as const)('says that a retry is not sent to an address that is %s', (status, answer, nextStep) => {
-    const waiting = { status: 'waiting_for_retry', attemptCount: 1, nextAttemptAtMs: facts.nowMs + hour } as const;
-    const stopped = { subscription: { ...subscription, status }, pausedAtMs: acceptedAtMs + hour };
+    const waiting = { status: 'waiting_for_retry', attemptCount: 1, nextAttemptAtMs: facts.nowMs + HOUR_MS } as const;
+    const stopped = { subscription: { ...subscription, status }, pausedAtMs: acceptedAtMs + HOUR_MS };
     expect(ofDelivery({ ...waiting, attempts: [failed] }, stopped)).toMatchObject({
       answer: expect.stringMatching(answer),
       nextStep: expect.stringMatching(nextStep),
@@ -197,14 +197,14 @@ describe('explain, with a delivery', () => {
   it('says since when it is held, and why', () => {
     const paused = { ...subscription, status: 'paused', statusReason: 'consecutive_failures' } as const;
     const held = (pausedAtMs: number) => ofDelivery({ status: 'held' }, { subscription: paused, pausedAtMs });
-    expect(held(acceptedAtMs - hour)).toMatchObject({
+    expect(held(acceptedAtMs - HOUR_MS)).toMatchObject({
       reason: 'held',
       sinceMs: acceptedAtMs,
       answer:
         'Held since 2026-11-20 12:00:00 UTC, because its address is paused since 2026-11-20 11:00:00 UTC. Too many consecutive deliveries failed.',
     });
     // It waited for its retry when the address was paused.
-    expect(held(acceptedAtMs + hour).sinceMs).toBe(acceptedAtMs + hour);
+    expect(held(acceptedAtMs + HOUR_MS).sinceMs).toBe(acceptedAtMs + HOUR_MS);
     const refused = { ...subscription, status: 'refused', statusReason: 'redirect' } as const;
     expect(ofDelivery({ status: 'held' }, { subscription: refused }).answer).toMatch(/was refused. It responded/);
     expect(ofDelivery({ status: 'held' }).answer).toMatch(/being released/);

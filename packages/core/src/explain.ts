@@ -3,7 +3,7 @@ import { ATTEMPT_ERRORS, type AttemptError, type Delivery, isFinished } from './
 import type { Environment, EventType } from './event.ts';
 import { topicsOfEvent, topicsOfSubscription } from './match.ts';
 import type { StatusReason, Subscription } from './subscription.ts';
-import { utcText } from './time.ts';
+import { DAY_MS, utcText } from './time.ts';
 
 /** What can have become of an event at an address. The first five have a delivery, the others have none. */
 export const EXPLANATIONS = [
@@ -294,7 +294,7 @@ function keptFor({ retentionMs, succeededRetentionMs }: Case): string {
 }
 
 function days(ms: number): string {
-  const count = Math.round(ms / 86_400_000);
+  const count = Math.round(ms / DAY_MS);
   if (count < 1) return 'less than a day';
   return count === 1 ? 'a day' : `${count} days`;
 }

@@ -1,9 +1,13 @@
-/** Parses instants and durations. */
+/** Units of time; parses instants and durations. */
 import { z } from 'zod';
 
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+const UNIT_MS = { ms: 1, s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 /** Beyond this a timer or an expiry would overflow. */
-const MAX_DURATION_MS = 10 * 365 * 86_400_000;
+const MAX_DURATION_MS = 10 * 365 * DAY_MS;
 
 /** Milliseconds of a duration such as `90s` or `1.5h`. Undefined where it is none, less than 1 ms or more than ten years. */
 export function parseDurationMs(text: string): number | undefined {
@@ -69,6 +73,6 @@ export function utcInstant(text: string): string | undefined {
   local.setUTCHours(isEndOfDay ? 0 : hour, minute, Math.min(second, 59), millisecond);
   // A day or an hour that does not exist has moved the date on.
   if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return undefined;
-  const offsetMs = (match[10] === '-' ? -1 : 1) * (zoneHours * 60 + zoneMinutes) * 60_000;
-  return new Date(local.getTime() + (isEndOfDay ? UNIT_MS.d : 0) - offsetMs).toISOString();
+  const offsetMs = (match[10] === '-' ? -1 : 1) * (zoneHours * 60 + zoneMinutes) * MINUTE_MS;
+  return new Date(local.getTime() + (isEndOfDay ? DAY_MS : 0) - offsetMs).toISOString();
 }

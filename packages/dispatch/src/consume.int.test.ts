@@ -1,6 +1,6 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { StorageUnavailable } from '@posthorn/core';
+import { DAY_MS, HOUR_MS, StorageUnavailable } from '@posthorn/core';
 import { Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';
 import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, type Take, takeJobs } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
@@ -169,7 +169,7 @@ describe('several partitions taken from at once', () => {
       consumer = newConsumer(300, {
         ...options,
         clocks: [() => nowMs],
-        timings: { renewMs: 3_600_000 },
+        timings: { renewMs: HOUR_MS },
         async take(takes, marked, lock) {
           calls.push({ takes, marked });
           await beforeTaking(marked);
@@ -205,7 +205,7 @@ describe('several partitions taken from at once', () => {
       await startIdle();
       await eventually('the last marker of those jobs', isAnyMarked);
       calls = [];
-      nowMs += 24 * 3_600_000;
+      nowMs += DAY_MS;
       await add('wakes');
       await eventually('taken', () => taken.includes('wakes'));
       expect(isAnyMarked()).toBe(false);
@@ -648,7 +648,7 @@ describe('BullMQ', () => {
     await add('y1');
     await takeOne({ nextToken: 'dead', lockMs: 1, nowMs: Date.now() });
     await consumer.stop(5_000);
-    await redis.set(key('stalled-check'), '', 'PX', 3_600_000);
+    await redis.set(key('stalled-check'), '', 'PX', HOUR_MS);
     consumer = newConsumer(1, { timings: { stalledCheckMs: 20 } });
     await consumer.start();
     await eventually('taken over', () => taken.includes('y1'));
@@ -679,12 +679,12 @@ describe('BullMQ', () => {
     await addJobs(
       jobQueues,
       0,
-      [testJob('d1'), testJob('d2')].map((job, i) => ({ ...job, delayMs: (i + 1) * 3_600_000 })),
+      [testJob('d1'), testJob('d2')].map((job, i) => ({ ...job, delayMs: (i + 1) * HOUR_MS })),
     );
     await queue!.pause();
     const dueAt = async (atMs: number) => ((await takeOne({ ...lock, nowMs: atMs })) as { dueAtMs: number }).dueAtMs;
     const dueAtMs = await dueAt(nowMs);
-    expect(dueAtMs).toBeGreaterThanOrEqual(nowMs + 3_600_000);
+    expect(dueAtMs).toBeGreaterThanOrEqual(nowMs + HOUR_MS);
     await queue!.resume();
     await queue!.setGlobalConcurrency(1);
     await add('z1');
@@ -711,7 +711,7 @@ describe('BullMQ', () => {
   });
 
   it.each<Exclude<JobOutcome, { kind: 'done' }>>([
-    { kind: 'retry', delayMs: 3_600_000, reason: 'attempt failed' },
+    { kind: 'retry', delayMs: HOUR_MS, reason: 'attempt failed' },
     { kind: 'failed', reason: 'gone' },
     { kind: 'snoozed', untilMs: 4_102_444_800_000 },
   ])('wakes a worker that found as many jobs active as operators allow when one ends as $kind', async (outcome) => {
@@ -781,20 +781,20 @@ describe('BullMQ', () => {
 
   it('says of each partition when its next job is due, without taking it', async () => {
     expect(await lookForJobs(store, [0, 1, 2])).toEqual([undefined, undefined, undefined]);
-    await addJobs(jobQueues, 2, [{ ...testJob('later'), delayMs: 3_600_000 }]);
+    await addJobs(jobQueues, 2, [{ ...testJob('later'), delayMs: HOUR_MS }]);
     await addJobs(jobQueues, 1, [{ ...testJob('now'), isRetry: true }]);
     const [none, now, later = 0] = await lookForJobs(store, [0, 1, 2]);
     expect([none, now]).toEqual([undefined, 0]);
     await redis.set(key('delayed', 0), 'no sorted set');
     expect(await lookForJobs(store, [0, 1])).toEqual([expect.any(Error), 0]);
     await redis.del(key('delayed', 0));
-    expect(Math.abs(Number(later) - Date.now() - 3_600_000)).toBeLessThan(60_000);
+    expect(Math.abs(Number(later) - Date.now() - HOUR_MS)).toBeLessThan(60_000);
     expect(await jobQueues.counts()).toMatchObject({ waiting: 1, delayed: 1, active: 0 });
   });
 
   it('returns when the next delayed job is due, and hands it out then', async () => {
-    const dueAtMs = Date.now() + 3_600_000;
-    await addJobs(jobQueues, 0, [{ ...testJob('later'), delayMs: 3_600_000 }]);
+    const dueAtMs = Date.now() + HOUR_MS;
+    await addJobs(jobQueues, 0, [{ ...testJob('later'), delayMs: HOUR_MS }]);
     const lock = { nextToken: 'token', lockMs: 60_000, nowMs: Date.now() };
     const found = await takeOne(lock);
     expect('dueAtMs' in found && Math.abs((found.dueAtMs ?? 0) - dueAtMs)).toBeLessThan(60_000);
@@ -802,10 +802,10 @@ describe('BullMQ', () => {
   });
 
   it('returns when the next delayed job is due behind those that are due now, and counts no retries when there are none', async () => {
-    const inAnHourMs = Date.now() + 3_600_000;
+    const inAnHourMs = Date.now() + HOUR_MS;
     for (const [id, delayMs] of [
       ['due', 1_000],
-      ['later', 3_600_000],
+      ['later', HOUR_MS],
     ] as const) {
       await addJobs(jobQueues, 0, [{ ...testJob(id), delayMs, isRetry: true }]);
     }

@@ -1,5 +1,5 @@
 /** For tests: a queue and a store under a key prefix of their own. */
-import { eventRef } from '@posthorn/core';
+import { eventRef, HOUR_MS } from '@posthorn/core';
 import { createJobQueues } from '@posthorn/queue';
 import { connectRedis, openStore } from '@posthorn/store';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
@@ -12,7 +12,7 @@ export async function openTestQueue(partitions: number) {
     REDIS_URL: testRedisUrl(),
     KEY_PREFIX: testPrefix(),
     PARTITIONS: partitions,
-    RETENTION: 3_600_000,
+    RETENTION: HOUR_MS,
   };
   const storage = openStore(settings, { onError });
   await storage.start();

@@ -1,4 +1,5 @@
 /** The settings that all apps share. */
+import { DAY_MS } from '@posthorn/core';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { durationMs, parsedBy, setting, timerMs, wholeNumber } from './settings.ts';
@@ -27,8 +28,6 @@ const networks = parsedBy((text) => {
   for (const network of list) ipaddr.parseCIDR(network);
   return list;
 }, 'must be networks in CIDR form separated by commas, such as 10.0.0.0/8');
-
-const DAY_MS = 86_400_000;
 
 /** How long what has succeeded is kept; `RETENTION` if that is shorter. */
 const DEFAULT_RETENTION_SUCCEEDED_MS = 7 * DAY_MS;

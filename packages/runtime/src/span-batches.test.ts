@@ -3,13 +3,13 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { diag } from '@opentelemetry/api';
 import { type ExportResult, ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
 import { resourceFromAttributes } from '@opentelemetry/resources';
+import { HOUR_MS } from '@posthorn/core';
 import { decodeTraces } from '@posthorn/testing';
 import { type BatchLimits, batchLimitsFromEnv, SpanBatches } from './span-batches.ts';
 import { SpanIds } from './span-ids.ts';
 import { type SpanBatch, SpanWriter } from './span-writer.ts';
 import { StartedSpan } from './started-span.ts';
 
-const HOUR_MS = 3_600_000;
 const scope = { resource: resourceFromAttributes({}), instrumentationScope: { name: 'posthorn' } };
 
 /** An exporter whose exports end when the test says so. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, it, jest } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { startReceiver } from '@posthorn/testing';
 import { createResolver, createSender, parseNetworks } from './index.ts';
 
@@ -43,7 +44,7 @@ it('takes a response that arrived while the process stood still, although the li
   const answered = new Int32Array(new SharedArrayBuffer(4));
   const thread = new Worker(RECEIVER, { eval: true, workerData: answered });
   const [port] = (await once(thread, 'message')) as [number];
-  const limitMs = 3_600_000;
+  const limitMs = HOUR_MS;
   const sender = senderWith(limitMs);
   const timers = jest.spyOn(globalThis, 'setTimeout');
   const standStill = () => {

@@ -1,6 +1,7 @@
 /** The constants that Lua scripts use by name: keys, statuses, reasons and limits, each spelled where TypeScript spells it. */
 import {
   type AuditAction,
+  DAY_MS,
   DELIVERY_STATUSES,
   type DeliveryStatus,
   deliveryIdPrefix,
@@ -12,6 +13,7 @@ import {
   HEALTH_MINUTES,
   HEALTH_RUN,
   HEALTH_STATES,
+  HOUR_MS,
   MIN_RELEASED_AT_MS,
   type NoticeType,
   REPLAY_STATUSES,
@@ -31,7 +33,7 @@ export const DELETED = 'deleted';
  * it when it ends the delivery. A failed delivery is kept for that much longer than it can be replayed, so that an
  * operator who is too late gets the reason.
  */
-export const GRACE_MS = 86_400_000;
+export const GRACE_MS = DAY_MS;
 /** Notices kept in a partition; beyond that the oldest are dropped. */
 const MAX_NOTICES = 100_000;
 /** Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions again. */
@@ -105,7 +107,7 @@ function placesOf<F extends string>(fields: readonly F[]) {
 }
 
 /** How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in this time. */
-const STREAM_LOOK_MS = 3_600_000;
+const STREAM_LOOK_MS = HOUR_MS;
 
 const text = (value: string) => `'${value}'`;
 /** The beginning of a key, up to its id. */

@@ -3,6 +3,7 @@ import {
   chunksOf,
   HEALTH_STATES,
   type HealthState,
+  HOUR_MS,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_STATUSES,
   type SubscriptionEnvironment,
@@ -23,7 +24,7 @@ const MAX_FOLLOWED = 2 * MAX_CHANGES;
  * After this time all subscriptions are loaded again. Nothing announces that the health of an address has expired, to
  * which nothing was sent for the retention.
  */
-const MAX_AGE_MS = 3_600_000;
+const MAX_AGE_MS = HOUR_MS;
 /** The least time between two loads because of a wrong count. */
 const MIN_AGE_MS = 60_000;
 

@@ -1,6 +1,6 @@
 /** The directory of subscriptions: what a search finds, in which order, and that it follows every change. */
 import { describe, expect, it } from '@jest/globals';
-import { HEALTH_STATES, SUBSCRIPTION_SORTS } from '@posthorn/core';
+import { HEALTH_STATES, HOUR_MS, SUBSCRIPTION_SORTS } from '@posthorn/core';
 import { MAX_CHANGES } from './constants.ts';
 import {
   BadCursor,
@@ -21,8 +21,6 @@ import {
   subscriptionKey,
 } from './keys.ts';
 import { attempt, deliver, failure, report, store, subscribe, time } from './test-deliveries.ts';
-
-const HOUR = 3_600_000;
 
 async function idsOf(directory: Directory, query: Partial<SubscriptionQuery> = {}): Promise<string[]> {
   const { items, total } = await directory.find({ sort: 'newest', ...query }, { limit: 250 });
@@ -300,7 +298,7 @@ describe('the directory', () => {
     expect((await directory.find({ sort: 'newest' }, { limit: 9 })).total).toBe(1);
     await store.redis.hset(subscriptionKey(prefix, b.id), 'url', 'https://moved.example/');
     expect(await idsOf(directory, { q: 'moved' })).toEqual([]);
-    nowMs += HOUR + 1;
+    nowMs += HOUR_MS + 1;
     expect(await idsOf(directory, { q: 'moved' })).toEqual([b.id]);
   });
 

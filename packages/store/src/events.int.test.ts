@@ -1,6 +1,6 @@
 /** How events are stored: packed, unless they are long. */
 import { describe, expect, it } from '@jest/globals';
-import { eventRef } from '@posthorn/core';
+import { DAY_MS, eventRef } from '@posthorn/core';
 import { decodeEvent, encodeErased, encodeEvent } from './event-record.ts';
 import { prefixOfEvent } from './events.ts';
 import { findEvents, loadEvent, type Store, storeEvent } from './index.ts';
@@ -14,7 +14,7 @@ const dataJson =
 const longJson = JSON.stringify({ id: '1', status: 'approved', note: 'x'.repeat(5_000) });
 
 function someEvent(json = dataJson) {
-  const sent = event({ dataJson: json, createdAt: new Date(time.nowMs - 86_400_000).toISOString() });
+  const sent = event({ dataJson: json, createdAt: new Date(time.nowMs - DAY_MS).toISOString() });
   return { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: ['sub_a', 'sub_b'] };
 }
 const textOf = async (of: Store, { ref }: ReturnType<typeof someEvent>) =>

@@ -1,10 +1,9 @@
 /** When the stored format may be raised, and what a release says about data that it can't read. */
 import { describe, expect, it } from '@jest/globals';
+import { DAY_MS, MINUTE_MS } from '@posthorn/core';
 import { decideRaise, describeMismatch, type FormatRecord, GONE_AFTER_MS, READABLE } from './formats.ts';
 
 const NOW = 1_000_000_000;
-const DAY = 86_400_000;
-const MINUTE = 60_000;
 const none = { settledSinceMs: undefined, lookedAtMs: undefined, checkedSinceMs: undefined, probedAtMs: undefined };
 const recordOf = (change: Partial<FormatRecord> = {}): FormatRecord => ({
   nowMs: NOW,
@@ -17,7 +16,7 @@ const recordOf = (change: Partial<FormatRecord> = {}): FormatRecord => ({
   ...none,
   ...change,
 });
-const decide = (change: Partial<FormatRecord>, oldWorkers: string[] = [], windowMs = DAY) =>
+const decide = (change: Partial<FormatRecord>, oldWorkers: string[] = [], windowMs = DAY_MS) =>
   decideRaise(recordOf(change), { newest: 3, windowMs, oldWorkers });
 const registered = (newest: number, seenAtMs = NOW) => ({
   app: 'worker',
@@ -36,49 +35,49 @@ describe('a raise of the stored format', () => {
     expect(decide({ format: 3 })).toEqual({ kind: 'newest' });
   });
   it('waits for each registered process that does not read the next one, and names it', () => {
-    expect(decide({ processes: [registered(2), registered(3)], ...settled(2 * DAY) })).toEqual({
+    expect(decide({ processes: [registered(2), registered(3)], ...settled(2 * DAY_MS) })).toEqual({
       kind: 'waiting',
       processes: ['worker a:7 (release 0.2.0)'],
     });
   });
   it('waits for a silent process until it is certainly gone', () => {
-    const silent = (ms: number) => decide({ processes: [registered(2, NOW - ms)], ...settled(2 * DAY) }).kind;
+    const silent = (ms: number) => decide({ processes: [registered(2, NOW - ms)], ...settled(2 * DAY_MS) }).kind;
     expect([silent(GONE_AFTER_MS - 1), silent(GONE_AFTER_MS)]).toEqual(['waiting', 'due']);
   });
   it('waits until nothing has been in the way for the whole window', () => {
-    expect(decide({})).toEqual({ kind: 'settling', sinceMs: NOW, raisesAtMs: NOW + DAY });
-    expect(decide(settled(DAY - 1))).toEqual({ kind: 'settling', sinceMs: NOW - DAY + 1, raisesAtMs: NOW + 1 });
-    expect(decide(settled(DAY))).toEqual({ kind: 'due' });
+    expect(decide({})).toEqual({ kind: 'settling', sinceMs: NOW, raisesAtMs: NOW + DAY_MS });
+    expect(decide(settled(DAY_MS - 1))).toEqual({ kind: 'settling', sinceMs: NOW - DAY_MS + 1, raisesAtMs: NOW + 1 });
+    expect(decide(settled(DAY_MS))).toEqual({ kind: 'due' });
   });
   it('waits for a minute even without a window, so that processes that start have said so', () => {
-    expect(decide(settled(MINUTE - 1), [], 0).kind).toBe('settling');
-    expect(decide(settled(MINUTE), [], 0).kind).toBe('due');
+    expect(decide(settled(MINUTE_MS - 1), [], 0).kind).toBe('settling');
+    expect(decide(settled(MINUTE_MS), [], 0).kind).toBe('due');
   });
   it('begins the window again where nobody has looked for a minute', () => {
-    const seen = (ms: number) => decide({ settledSinceMs: NOW - DAY, lookedAtMs: NOW - ms }).kind;
-    expect([seen(MINUTE - 1), seen(MINUTE)]).toEqual(['due', 'settling']);
+    const seen = (ms: number) => decide({ settledSinceMs: NOW - DAY_MS, lookedAtMs: NOW - ms }).kind;
+    expect([seen(MINUTE_MS - 1), seen(MINUTE_MS)]).toEqual(['due', 'settling']);
   });
 });
 
 describe('a raise from the format of 0.1.0, whose processes do not register', () => {
   const first = (change: Partial<FormatRecord>, oldWorkers?: string[]) => decide({ format: 1, ...change }, oldWorkers);
-  const checked = (ms: number) => ({ ...settled(2 * DAY), checkedSinceMs: NOW - ms });
+  const checked = (ms: number) => ({ ...settled(2 * DAY_MS), checkedSinceMs: NOW - ms });
   it('waits for its workers, by their heartbeats', () => {
-    expect(first(checked(DAY), ['b:9'])).toEqual({ kind: 'waiting', processes: ['worker b:9 (release 0.1.0)'] });
+    expect(first(checked(DAY_MS), ['b:9'])).toEqual({ kind: 'waiting', processes: ['worker b:9 (release 0.1.0)'] });
   });
   it('waits for its processes that answer readiness probes', () => {
-    const probed = (ms: number) => first({ ...checked(DAY), probedAtMs: NOW - ms }).kind;
-    expect([probed(2 * MINUTE - 1), probed(2 * MINUTE)]).toEqual(['waiting', 'due']);
+    const probed = (ms: number) => first({ ...checked(DAY_MS), probedAtMs: NOW - ms }).kind;
+    expect([probed(2 * MINUTE_MS - 1), probed(2 * MINUTE_MS)]).toEqual(['waiting', 'due']);
   });
   it('looks for its ingest processes after the window, for longer than they are silent', () => {
-    expect(first(settled(DAY - 1))).toEqual({
+    expect(first(settled(DAY_MS - 1))).toEqual({
       kind: 'settling',
-      sinceMs: NOW - DAY + 1,
+      sinceMs: NOW - DAY_MS + 1,
       raisesAtMs: NOW + 1 + 150_000,
     });
-    expect(first(settled(DAY))).toEqual({
+    expect(first(settled(DAY_MS))).toEqual({
       kind: 'checking',
-      sinceMs: NOW - DAY,
+      sinceMs: NOW - DAY_MS,
       checkedSinceMs: NOW,
       raisesAtMs: NOW + 150_000,
     });
@@ -89,7 +88,7 @@ describe('a raise from the format of 0.1.0, whose processes do not register', ()
       processes: ['an ingest process of release 0.1.0'],
     });
     // Before the check, the sign may be of one that is long gone.
-    expect(first({ ...settled(DAY - 1), hasIngestSign: true }).kind).toBe('settling');
+    expect(first({ ...settled(DAY_MS - 1), hasIngestSign: true }).kind).toBe('settling');
   });
 });
 

@@ -1,6 +1,6 @@
 /** The health of addresses, as the script that adds workers' counts keeps it, and the notices that come with it. */
 import { describe, expect, it } from '@jest/globals';
-import { addFailure, newAttemptRun, partitionOf } from '@posthorn/core';
+import { addFailure, MINUTE_MS, newAttemptRun, partitionOf } from '@posthorn/core';
 import {
   addCounts,
   changeSubscription,
@@ -14,7 +14,6 @@ import {
 } from './index.ts';
 import { attempt, deliver, failure, report, store, subscribe, time } from './test-deliveries.ts';
 
-const MINUTE = 60_000;
 const healthOf = async ({ id }: { id: string }) => (await readHealth(store, [id], time.nowMs))[0]!;
 const noticesOf = async ({ id }: { id: string }) =>
   (await waitingNotices(store, partitionOf(id, store.partitions), 100, {})).map(({ type, reason, sinceMs }) => ({
@@ -42,7 +41,7 @@ describe('the health of an address', () => {
     await report(one, '....................');
     const firstMs = time.nowMs + 10;
     await report(one, 'xxxx');
-    time.nowMs += 3 * 60 * MINUTE;
+    time.nowMs += 3 * 60 * MINUTE_MS;
     await report(one, 'xxxxt');
     expect(await healthOf(one)).toMatchObject({ state: 'healthy', failedInARow: 9, failingSinceMs: null });
     await report(one, 't');
@@ -79,7 +78,7 @@ describe('the health of an address', () => {
     await report(fewer, 'x.x.x.x.xx');
     expect([(await healthOf(half)).state, (await healthOf(fewer)).state]).toEqual(['healthy', 'failing']);
     await report(old, 'xxxxx');
-    time.nowMs += 15 * MINUTE;
+    time.nowMs += 15 * MINUTE_MS;
     await report(old, '.x.x.');
     expect(await healthOf(old)).toMatchObject({ state: 'healthy', recent: { attempts: 5, succeeded: 3 } });
   });
@@ -99,7 +98,7 @@ describe('the health of an address', () => {
     const one = await subscribe();
     await report(one, 'x'.repeat(100));
     await report(one, '..........');
-    time.nowMs += MINUTE;
+    time.nowMs += MINUTE_MS;
     for (const attempts of ['..........', 'x', '.', 'x', '.']) {
       await report(one, attempts);
       expect((await healthOf(one)).state).toBe('healthy');
@@ -111,14 +110,14 @@ describe('the health of an address', () => {
   it('ends a failing period with the first success of an address that is attempted rarely', async () => {
     const one = await subscribe();
     await report(one, 'xxxxxxxxxx');
-    time.nowMs += 60 * MINUTE;
+    time.nowMs += 60 * MINUTE_MS;
     await report(one, '.');
     expect((await healthOf(one)).state).toBe('healthy');
   });
   it('does not end it with one success among failures, however many succeeded before', async () => {
     const one = await subscribe();
     await report(one, '.'.repeat(1_000));
-    time.nowMs += MINUTE;
+    time.nowMs += MINUTE_MS;
     await report(one, 'xxxxxxxxxx');
     await report(one, '.');
     expect((await healthOf(one)).state).toBe('failing');
@@ -132,7 +131,7 @@ describe('the health of an address', () => {
     await report(one, 'xxxxxxxxxx');
     const types = async () => (await noticesOf(one)).map(({ type }) => type);
     expect(await types()).toEqual(['subscription.failing', 'subscription.recovered']);
-    time.nowMs += 5 * MINUTE;
+    time.nowMs += 5 * MINUTE_MS;
     await report(one, 'x');
     expect(await types()).toEqual(['subscription.failing', 'subscription.recovered', 'subscription.failing']);
   });

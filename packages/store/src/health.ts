@@ -1,11 +1,9 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
-import { type AddressError, type AddressHealth, HEALTH_MINUTES } from '@posthorn/core';
+import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
 import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionsKey } from './keys.ts';
 import { laneLength } from './lanes.ts';
 import { pairs } from './sorted-set.ts';
 import { type Store, sumPartitions } from './store.ts';
-
-const MINUTE_MS = 60_000;
 
 /** The health of addresses, in the order of their subscriptions' ids. */
 export async function readHealth(

@@ -1,6 +1,7 @@
 /** An event and its only delivery in one record: when, what it holds, and how long. */
 import { describe, expect, it } from '@jest/globals';
 import {
+  DAY_MS,
   type Event,
   type EventRef,
   eventIdIn,
@@ -18,7 +19,7 @@ import { beginAttempt, createDeliveries, deleteSubscription, openStore, replayDe
 import { deliveryOfJob } from './jobs.ts';
 import { deliveryKey, eventKey, prefixOfId, prefixOfSubscription, queueKey } from './keys.ts';
 import { attempt, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
-import { DAY, RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
+import { RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
 import { takeFrom } from './test-take.ts';
 
 /** An event in the partition of a subscription. */
@@ -158,7 +159,7 @@ describe('the life of an event with one delivery', () => {
     await attempt(succeeded, 1, { kind: 'succeeded' });
     await attempt(failed, 1, failure, 1_000);
     expect(await expiryOf(good)).toBe(time.nowMs + RETENTION_SUCCEEDED);
-    expect(await expiryOf(bad)).toBe(time.nowMs + 10 + RETENTION + DAY);
+    expect(await expiryOf(bad)).toBe(time.nowMs + 10 + RETENTION + DAY_MS);
   });
   it('is extended for a replay, but the failed delivery is gone at its time', async () => {
     const { id } = await subscribe();
@@ -166,11 +167,11 @@ describe('the life of an event with one delivery', () => {
     const failed = await sendOne(sent, id);
     await attempt(failed, 1, failure, 1_000);
     const endsAtMs = await expiryOf(sent);
-    time.nowMs += 20 * DAY;
+    time.nowMs += 20 * DAY_MS;
     const replayed = await replayDelivery(store, await loadOne(failed), time.nowMs, { operator: 'test' }, 'nonce');
     if ('refused' in replayed) throw new Error(replayed.refused);
     expect(await loadOne(replayed.deliveryId)).toMatchObject({ event: refOf(sent), eventId: sent.id });
-    expect(await expiryOf(sent)).toBe(time.nowMs + RETENTION + DAY);
+    expect(await expiryOf(sent)).toBe(time.nowMs + RETENTION + DAY_MS);
     expect(await store.redis.hget(deliveryKey(prefixOfId(store, failed), failed), 'u')).toBe(String(endsAtMs));
     expect((await loadOne(failed)).status).toBe('failed');
     await store.redis.hset(keyOf(sent), { u: Date.now() - 1 });

@@ -1,6 +1,6 @@
 /** Deliveries that wait outside the queue: parked, held and overdue ones. */
 import { describe, expect, it } from '@jest/globals';
-import { type Event, eventRef, partitionOf } from '@posthorn/core';
+import { type Event, eventRef, HOUR_MS, partitionOf } from '@posthorn/core';
 import {
   addressesToRelease,
   type CreatedDelivery,
@@ -138,7 +138,7 @@ describe('an overdue retry', () => {
     const subscription = await subscribe();
     const partition = partitionOf(subscription.id, store.partitions);
     const jobs = [await retry(subscription.id), await retry(subscription.id), await retry(subscription.id)] as const;
-    time.nowMs += 3_600_000;
+    time.nowMs += HOUR_MS;
     expect(await begin(jobs[1])).toEqual({ kind: 'overdue' });
     // One that finds no free slot either.
     expect(await park(jobs[0])).toBe('overdue');
@@ -165,7 +165,7 @@ describe('an overdue retry', () => {
   });
   it('keeps the time of its next retry if a slow worker records an attempt while it waits', async () => {
     const job = await retry((await subscribe()).id);
-    time.nowMs += 3_600_000;
+    time.nowMs += HOUR_MS;
     expect(await begin(job)).toEqual({ kind: 'overdue' });
     const dueAtMs = time.nowMs + 300_000;
     await attempt(job.deliveryId, 2, { kind: 'retry', delayMs: 300_000, nextAttemptAtMs: dueAtMs });
@@ -176,7 +176,7 @@ describe('an overdue retry', () => {
     const subscription = await subscribe();
     const partition = partitionOf(subscription.id, store.partitions);
     const job = await retry(subscription.id);
-    time.nowMs += 3_600_000;
+    time.nowMs += HOUR_MS;
     expect(await begin(job)).toEqual({ kind: 'overdue' });
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     expect(await release('overdue', subscription.id, 10)).toEqual([]);

@@ -1,6 +1,6 @@
 /** Lists of deliveries and subscriptions, page by page. */
 import { describe, expect, it, jest } from '@jest/globals';
-import type { Verdict } from '@posthorn/core';
+import { DAY_MS, type Verdict } from '@posthorn/core';
 import {
   deleteSubscription,
   listAudit,
@@ -15,7 +15,6 @@ import {
 import { byStatusKey, bySubscriptionKey, deliveryKey, prefixOfId, prefixOfSubscription, succeededKey } from './keys.ts';
 import { recordVerdict } from './test-attempts.ts';
 import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
-import { DAY } from './test-store.ts';
 
 const keyOf = (id: string) => deliveryKey(prefixOfId(store, id), id);
 
@@ -102,7 +101,7 @@ describe('lists', () => {
     await attempt(deliveryId, 1, { kind: 'succeeded' });
     await deleteSubscription(store, (await subscribe()).id, time.nowMs, { operator: 'anna' });
     const xrevrange = jest.spyOn(store.redis, 'xrevrange');
-    const toMs = time.nowMs - DAY;
+    const toMs = time.nowMs - DAY_MS;
     const page = { limit: 5 };
     expect((await listDeliveries(store, { subscriptionId: id }, page, time.nowMs)).items).toHaveLength(1);
     expect((await listAudit(store, {}, page, time.nowMs)).items).toHaveLength(1);
@@ -120,28 +119,28 @@ describe('lists', () => {
   });
   it('of an address contain each delivery once that outlives its entry in the stream of the address', async () => {
     const [a, b] = [await subscribe(), await subscribe()];
-    const startMs = time.nowMs - 20 * DAY;
+    const startMs = time.nowMs - 20 * DAY_MS;
     const verdicts: (Verdict | undefined)[] = [
       undefined,
       failure,
       { kind: 'succeeded' },
-      { kind: 'retry', delayMs: 1, nextAttemptAtMs: startMs + 15 * DAY },
+      { kind: 'retry', delayMs: 1, nextAttemptAtMs: startMs + 15 * DAY_MS },
     ];
     const made: { id: string; createdAtMs: number }[] = [];
     for (let i = 0; i < 40; i++) {
       // Several have the same time, also where the stream is cut.
-      time.nowMs = startMs + Math.floor(i / 6) * DAY;
+      time.nowMs = startMs + Math.floor(i / 6) * DAY_MS;
       const [{ deliveryId } = { deliveryId: '' }] = await deliver([a.id]);
       await deliver([b.id]);
       made.push({ id: deliveryId, createdAtMs: time.nowMs });
     }
     // All attempts are late: whatever succeeds is still kept.
-    time.nowMs = startMs + 15 * DAY;
+    time.nowMs = startMs + 15 * DAY_MS;
     for (const [i, { id }] of made.entries()) {
       const verdict = verdicts[i % verdicts.length];
       if (verdict) await attempt(id, 1, verdict, 1_000);
     }
-    const cutMs = startMs + 3 * DAY;
+    const cutMs = startMs + 3 * DAY_MS;
     const stream = bySubscriptionKey(prefixOfSubscription(store, a.id), a.id);
     const expected = made.toSorted((x, y) => y.createdAtMs - x.createdAtMs).map(({ id }) => id);
     const pages = async (limit: number, filter: Parameters<typeof listDeliveries>[1] = {}) => {
@@ -166,7 +165,7 @@ describe('lists', () => {
       const times = found.map((id) => made.find((one) => one.id === id)!.createdAtMs);
       expect(times).toEqual(times.toSorted((x, y) => y - x));
     }
-    const [fromMs, toMs] = [startMs + DAY, startMs + 4 * DAY];
+    const [fromMs, toMs] = [startMs + DAY_MS, startMs + 4 * DAY_MS];
     const between = made.filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs <= toMs).map(({ id }) => id);
     expect((await pages(4, { fromMs, toMs })).toSorted()).toEqual(between.toSorted());
     await store.redis.del(stream);
@@ -182,7 +181,7 @@ describe('lists', () => {
     const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
     await attempt(deliveryId, 1, failure);
     const xrange = jest.spyOn(store.redis, 'xrange');
-    const page = await listDeliveries(store, { subscriptionId: id }, { limit: 5 }, time.nowMs + 9 * DAY);
+    const page = await listDeliveries(store, { subscriptionId: id }, { limit: 5 }, time.nowMs + 9 * DAY_MS);
     const read = await Promise.all(xrange.mock.results.map(({ value }) => value as Promise<unknown[]>));
     xrange.mockRestore();
     expect(page).toMatchObject({ items: [{ id: deliveryId }], nextCursor: null });

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { openStore } from './open-store.ts';
-import { DAY } from './test-store.ts';
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
@@ -44,7 +44,7 @@ async function startGateway() {
 
 async function openStoreBehind({ url, comeBack }: Awaited<ReturnType<typeof startGateway>>) {
   const said: string[] = [];
-  const settings = { REDIS_URL: url.href, KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: DAY };
+  const settings = { REDIS_URL: url.href, KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: DAY_MS };
   const opened = openStore(settings, { onError: () => undefined, onWarning: (text) => said.push(text) });
   ends.push(async () => {
     const { redis, prefix } = opened.store;

@@ -1,9 +1,9 @@
 /** What a publisher has stored is counted for a retention. */
 import { expect, it } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
 import { addPublisherUsage } from './publisher-usage.ts';
 import { store } from './test-deliveries.ts';
 
-const DAY_MS = 86_400_000;
 const nowMs = Date.UTC(2026, 10, 23);
 const withRetention = (days: number) => ({ ...store, retentionMs: days * DAY_MS });
 

@@ -1,10 +1,11 @@
 /** The sites that workers reached lately, stored so that a worker that starts during an outage knows them too. */
+import { DAY_MS } from '@posthorn/core';
 import { partitionPrefix, reachedKey } from './keys.ts';
 import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
 
 const MAX_REACHED = 200;
-const LIFE_MS = 86_400_000;
+const LIFE_MS = DAY_MS;
 
 /** Adds sites that were just reached. Keeps the latest 200. */
 export async function saveReachedSites(store: Store, sites: readonly string[], nowMs: number): Promise<void> {

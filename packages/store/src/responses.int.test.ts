@@ -1,9 +1,9 @@
 /** What came back from attempts: what is kept of it, and for how long. */
 import { describe, expect, it } from '@jest/globals';
-import { type CameBack, partitionOf } from '@posthorn/core';
+import { type CameBack, DAY_MS, HOUR_MS, partitionOf } from '@posthorn/core';
 import { type CreatedDelivery, changeSubscription, endDeliveries, loadResponses, partitionPrefix } from './index.ts';
 import { attempt, begin, deliver, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
-import { DAY, RETENTION } from './test-store.ts';
+import { RETENTION } from './test-store.ts';
 
 const responded = (body: string): CameBack => ({
   response: { headers: { server: 'sample' }, body, isBodyTruncated: false },
@@ -49,30 +49,30 @@ describe('what came back', () => {
       const expected = new Map([[1, responded('1')]]);
       if (number > 1) expected.set(number, number === 3 ? unreached : responded(`${number}`));
       expect(await loadResponses(store, deliveryId)).toEqual(expected);
-      expect(await store.redis.pexpiretime(key)).toBe(verdict.nextAttemptAtMs + RETENTION + DAY);
+      expect(await store.redis.pexpiretime(key)).toBe(verdict.nextAttemptAtMs + RETENTION + DAY_MS);
     }
     const succeeded = { ...unreached, response: null };
     await attempt(deliveryId, 5, { kind: 'succeeded' }, 20, succeeded);
     expect([...(await loadResponses(store, deliveryId)).keys()]).toEqual([1, 4, 5]);
-    expect(await store.redis.pexpiretime(key)).toBe(time.nowMs + 10 + DAY);
+    expect(await store.redis.pexpiretime(key)).toBe(time.nowMs + 10 + DAY_MS);
   });
   it('is not kept of a success at the first attempt', async () => {
     const { deliveryId, key } = await oneDelivery();
-    time.nowMs += 3_600_000;
+    time.nowMs += HOUR_MS;
     await attempt(deliveryId, 1, { kind: 'succeeded' }, 20, responded('ok'));
     expect(await store.redis.exists(key)).toBe(0);
   });
   it('stays as long as a failed delivery', async () => {
     const { deliveryId, key } = await oneDelivery();
     await attempt(deliveryId, 1, failure, 20, responded('no'));
-    expect(await store.redis.pexpiretime(key)).toBe(time.nowMs + 10 + RETENTION + DAY);
+    expect(await store.redis.pexpiretime(key)).toBe(time.nowMs + 10 + RETENTION + DAY_MS);
     const late = await oneDelivery();
     await attempt(late.deliveryId, 1, retryIn(60_000), 20, responded('no'));
     await changeSubscription(store, late.subscription.id, (now) => ({ ...now, status: 'paused' }));
     time.nowMs += RETENTION;
     await begin({ deliveryId: late.deliveryId, generation: 0, subscriptionId: late.subscription.id }, time.nowMs);
     await endDeliveries(store, late.partition, [await loadOne(late.deliveryId)], 'expired', time.nowMs);
-    expect(await store.redis.pexpiretime(late.key)).toBe(time.nowMs + RETENTION + DAY);
+    expect(await store.redis.pexpiretime(late.key)).toBe(time.nowMs + RETENTION + DAY_MS);
   });
   it('is not written twice, or after the end', async () => {
     const { deliveryId } = await oneDelivery();

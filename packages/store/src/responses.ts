@@ -1,10 +1,10 @@
 /** Keeps what came back from failed attempts, apart from the deliveries: most deliveries have none. */
-import type { AttemptConnection, CameBack } from '@posthorn/core';
+import { type AttemptConnection, type CameBack, DAY_MS } from '@posthorn/core';
 import { prefixOfId, responsesKey } from './keys.ts';
 import type { Store } from './store.ts';
 
 /** How long what came back stays after the delivery succeeded: a succeeded delivery costs no more memory than without it. */
-export const RESPONSES_AFTER_SUCCESS_MS = 86_400_000;
+export const RESPONSES_AFTER_SUCCESS_MS = DAY_MS;
 
 /** What came back from the attempts of a delivery, by the number of the attempt, for those of which it was kept. */
 export async function loadResponses(store: Store, deliveryId: string): Promise<Map<number, CameBack>> {

@@ -1,6 +1,6 @@
 /** What stays in Redis, and for how long. */
 import { describe, expect, it } from '@jest/globals';
-import { type Event, eventRef, partitionOf } from '@posthorn/core';
+import { DAY_MS, type Event, eventRef, HOUR_MS, partitionOf } from '@posthorn/core';
 import {
   type CreatedDelivery,
   endDeliveries,
@@ -12,7 +12,7 @@ import {
   storeEvent,
 } from './index.ts';
 import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
-import { DAY, RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
+import { RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
 
 describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
@@ -25,10 +25,10 @@ describe('retention', () => {
     const subscription = await subscribe();
     const sent = event();
     const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
-    time.nowMs += 14 * 3_600_000;
+    time.nowMs += 14 * HOUR_MS;
     await attempt(deliveryId, 1, failure);
     // A day longer than it can be replayed, so that one who comes too late is told so.
-    const until = time.nowMs + 10 + RETENTION + DAY;
+    const until = time.nowMs + 10 + RETENTION + DAY_MS;
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(until);
     expect(await expiryOf(eventKey(sent))).toBe(until);
   });
@@ -46,7 +46,7 @@ describe('retention', () => {
     const createdAtMs = time.nowMs;
     time.nowMs += 59_000;
     await attempt(prompt!.deliveryId, 1, { kind: 'succeeded' });
-    time.nowMs += 3_600_000;
+    time.nowMs += HOUR_MS;
     await attempt(late!.deliveryId, 1, { kind: 'succeeded' });
     const untilOf = (made: CreatedDelivery) => expiryOf(deliveryKey(subscription.id, made.deliveryId));
     expect(await untilOf(prompt!)).toBe(createdAtMs + RETENTION_SUCCEEDED);
@@ -56,12 +56,12 @@ describe('retention', () => {
     const subscription = await subscribe({ status: 'paused' });
     const sent = event();
     const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
-    time.nowMs += 29 * DAY;
+    time.nowMs += 29 * DAY_MS;
     await attempt(deliveryId, 1, { kind: 'succeeded' });
     const untilMs = time.nowMs + 10 + RETENTION_SUCCEEDED;
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(untilMs);
     // Held deliveries had extended it by a day.
-    expect(await expiryOf(eventKey(sent))).toBe(Math.max(untilMs, time.nowMs + 2 * DAY));
+    expect(await expiryOf(eventKey(sent))).toBe(Math.max(untilMs, time.nowMs + 2 * DAY_MS));
   });
   it('keeps an event that matched nobody for RETENTION_SUCCEEDED', async () => {
     const sent = event();
@@ -89,7 +89,7 @@ describe('retention', () => {
       finishedAtMs: time.nowMs,
     });
     expect(await laneLength(store, 'held', subscription.id)).toBe(0);
-    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY);
+    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY_MS);
   });
   it('prunes index entries whose delivery has expired, and keeps the others', async () => {
     const subscription = await subscribe();

@@ -1,9 +1,18 @@
 /** The search index: what is found, in which order, and for how long. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Environment, type Event, eventRef, newEventId, type SearchTerm, searchTermsOf } from '@posthorn/core';
+import {
+  DAY_MS,
+  type Environment,
+  type Event,
+  eventRef,
+  HOUR_MS,
+  newEventId,
+  type SearchTerm,
+  searchTermsOf,
+} from '@posthorn/core';
 import { searchEvents, storeEvent } from './index.ts';
 import type { Store } from './store.ts';
-import { DAY, openTestStore, RETENTION } from './test-store.ts';
+import { openTestStore, RETENTION } from './test-store.ts';
 
 let store: Store;
 let close: () => Promise<void>;
@@ -87,13 +96,13 @@ describe('the search index', () => {
   });
 
   it('keeps a list as long as any of its events can be kept without a replay', async () => {
-    const acceptedAtMs = nowMs - 20 * DAY;
+    const acceptedAtMs = nowMs - 20 * DAY_MS;
     await keep({ id: 's-old' }, { acceptedAtMs, subscriptionIds: ['sub_a'] });
     const [key = ''] = await listKeys();
-    const untilMs = (Math.floor(acceptedAtMs / DAY) + 1) * DAY + RETENTION + 2 * DAY;
+    const untilMs = (Math.floor(acceptedAtMs / DAY_MS) + 1) * DAY_MS + RETENTION + 2 * DAY_MS;
     expect(await store.redis.pexpiretime(key)).toBe(untilMs);
     // 14 h 36 min until a delivery fails, and a day longer than it can be replayed.
-    expect(untilMs).toBeGreaterThan(acceptedAtMs + 15 * 3_600_000 + RETENTION + DAY);
+    expect(untilMs).toBeGreaterThan(acceptedAtMs + 15 * HOUR_MS + RETENTION + DAY_MS);
     expect((await find(session('s-old'))).ids).toHaveLength(1);
   });
 

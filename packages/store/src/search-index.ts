@@ -9,10 +9,12 @@
 import { hash } from 'node:crypto';
 import {
   chunksOf,
+  DAY_MS,
   type Environment,
   type Event,
   type EventRef,
   eventRef,
+  HOUR_MS,
   hasTerm,
   type SearchTerm,
 } from '@posthorn/core';
@@ -23,8 +25,6 @@ import { allPrefixes, installationKey, searchKey } from './keys.ts';
 import { packUuid, unpackUuid } from './pack-data.ts';
 import type { Store } from './store.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** From this retention on, a slice is a day: there are then 8 to some hundred of them. */
 const DAILY_FROM_MS = 7 * DAY_MS;
 /** Entries read by one command: 60 kB, less than a millisecond of Redis. */

@@ -1,12 +1,12 @@
 /** When the life of an event ends early, and when it must not. */
 import { describe, expect, it } from '@jest/globals';
-import { deliveryId, type EventRef, eventRef, type Verdict } from '@posthorn/core';
+import { DAY_MS, deliveryId, type EventRef, eventRef, HOUR_MS, type Verdict } from '@posthorn/core';
 import fc from 'fast-check';
 import { prefixOfEvent } from './events.ts';
 import { shortenEvents, storeEvent } from './index.ts';
 import { deliveryKey, eventKey, eventSucceededKey, prefixOfId } from './keys.ts';
 import { attempt, deliver, event, failure, store, subscribe, time } from './test-deliveries.ts';
-import { DAY, RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
+import { RETENTION, RETENTION_SUCCEEDED } from './test-store.ts';
 
 const eventUntil = (ref: EventRef) => store.redis.pexpiretime(eventKey(prefixOfEvent(store, ref), ref));
 const bitsUntil = (ref: EventRef) => store.redis.pexpiretime(eventSucceededKey(prefixOfEvent(store, ref), ref));
@@ -67,7 +67,7 @@ describe('shortenEvents', () => {
 describe('whatever the outcomes of its deliveries, and whenever they are reported', () => {
   const ends = fc.record({
     outcome: fc.constantFrom('succeeded', 'succeeded after a retry', 'failed', 'unfinished'),
-    endsAfterMs: fc.constantFrom(0, 1_000, 3_600_000, 14 * 3_600_000, 9 * DAY),
+    endsAfterMs: fc.constantFrom(0, 1_000, HOUR_MS, 14 * HOUR_MS, 9 * DAY_MS),
     reportAfterMs: fc.nat(10_000),
     isReportedTwice: fc.boolean(),
   });
@@ -114,7 +114,7 @@ describe('whatever the outcomes of its deliveries, and whenever they are reporte
           expect(untilMs).toBeGreaterThanOrEqual(acceptedAtMs + RETENTION);
         }
         for (const [i, { outcome, endsAfterMs }] of deliveries.entries()) {
-          if (outcome === 'failed') expect(expiries[i]).toBe(acceptedAtMs + endsAfterMs + 10 + RETENTION + DAY);
+          if (outcome === 'failed') expect(expiries[i]).toBe(acceptedAtMs + endsAfterMs + 10 + RETENTION + DAY_MS);
         }
         time.nowMs = acceptedAtMs;
       }),

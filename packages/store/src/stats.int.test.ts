@@ -1,6 +1,6 @@
 /** The statistics of addresses, from what workers counted to the rankings. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { newAttemptRun } from '@posthorn/core';
+import { HOUR_MS, newAttemptRun } from '@posthorn/core';
 import { addCounts, rankAddresses, readAddressAttempts, type Store } from './index.ts';
 import { openTestStore } from './test-store.ts';
 
@@ -48,7 +48,7 @@ describe('the statistics of addresses', () => {
   it('rank over all partitions, and load only the first 10 of each hour', async () => {
     const { store: four, close: closeFour } = await openTestStore(4);
     const ids = Array.from({ length: 60 }, (_, i) => `sub_${i}`);
-    const hourAgo = nowMs - 3_600_000;
+    const hourAgo = nowMs - HOUR_MS;
     for (const [i, id] of ids.entries()) {
       await addCounts(four, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), nowMs);
       await addCounts(four, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), hourAgo);

@@ -1,12 +1,10 @@
 /** Statistics that all workers share: counts of attempts by minute, hour and address. Estimates only. */
-import { type AttemptRun, chunksOf, durationPercentile, partitionOf } from '@posthorn/core';
+import { type AttemptRun, chunksOf, durationPercentile, HOUR_MS, MINUTE_MS, partitionOf } from '@posthorn/core';
 import { addressStatsKey, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import { pairs } from './sorted-set.ts';
 import { readPartitions, type Store } from './store.ts';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 /** Minutes are kept for an hour, hours for a day, and a little longer, so that the oldest one shown is complete. */
 const MINUTE_LIFE_MS = HOUR_MS + 5 * MINUTE_MS;
 const HOUR_LIFE_MS = 25 * HOUR_MS;

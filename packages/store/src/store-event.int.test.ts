@@ -1,6 +1,6 @@
 /** Which deliveries an event gets, and what a repeated or interrupted fan-out leaves. */
 import { describe, expect, it } from '@jest/globals';
-import { deliveryId, type Event, eventRef, partitionOf } from '@posthorn/core';
+import { deliveryId, type Event, eventRef, HOUR_MS, partitionOf } from '@posthorn/core';
 import { HUNG_MS } from '@posthorn/testing';
 import type { Redis } from 'ioredis';
 import {
@@ -168,7 +168,6 @@ describe('fan-out', () => {
     const { id } = await subscribe();
     const stream = bySubscriptionKey(prefixOfSubscription(store, id), id);
     const { lifeMs, oldestMs } = streamLimits(store, time.nowMs);
-    const HOUR = 3_600_000;
     /** Makes a delivery while the stream, with old entries, has so long to live. Returns whether the stream was looked after. */
     const isLookedAfter = async (leftMs: number) => {
       await store.redis.del(stream);
@@ -178,13 +177,13 @@ describe('fan-out', () => {
       await deliver([id]);
       const isTrimmed = (await store.redis.xlen(stream)) < 500;
       const isProlonged = (await store.redis.pttl(stream)) > leftMs;
-      const isShortened = (await store.redis.pttl(stream)) < leftMs - HOUR;
+      const isShortened = (await store.redis.pttl(stream)) < leftMs - HOUR_MS;
       expect(isTrimmed).toBe(isProlonged || isShortened);
       return isTrimmed;
     };
     await deliver([id]);
-    expect(await store.redis.pttl(stream)).toBeGreaterThan(lifeMs + HOUR - HUNG_MS);
-    expect(await isLookedAfter(lifeMs + HOUR - 1)).toBe(false);
+    expect(await store.redis.pttl(stream)).toBeGreaterThan(lifeMs + HOUR_MS - HUNG_MS);
+    expect(await isLookedAfter(lifeMs + HOUR_MS - 1)).toBe(false);
     expect(await isLookedAfter(lifeMs + HUNG_MS)).toBe(false);
     expect(await isLookedAfter(lifeMs - 1)).toBe(true);
     expect(await isLookedAfter(2 * lifeMs)).toBe(true);

@@ -1,11 +1,11 @@
 /** For tests: a separate store on a real Redis. */
+import { DAY_MS } from '@posthorn/core';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { openStore } from './open-store.ts';
 import type { Store } from './store.ts';
 
-export const DAY = 86_400_000;
-export const RETENTION = 30 * DAY;
-export const RETENTION_SUCCEEDED = 7 * DAY;
+export const RETENTION = 30 * DAY_MS;
+export const RETENTION_SUCCEEDED = 7 * DAY_MS;
 
 /**
  * A store with a prefix of its own; `close` removes its keys. An error of its connection fails the process.

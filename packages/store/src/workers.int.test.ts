@@ -1,5 +1,6 @@
 /** The heartbeats of workers. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { HOUR_MS } from '@posthorn/core';
 import { aliveWorkers, type Store, sendHeartbeat } from './index.ts';
 import { partitionPrefix, workersKey, workersSeenKey } from './keys.ts';
 import { openTestStore } from './test-store.ts';
@@ -36,7 +37,7 @@ describe('workers', () => {
     const ages = new Map((await aliveWorkers(store, 60_000)).map(({ id, seenAgoMs }) => [id, seenAgoMs]));
     expect(ages.get('old')! - ages.get('w')!).toBeGreaterThanOrEqual(10_000);
     // As if the clock of Redis had been set back by an hour since.
-    await age(-3_600_000);
+    await age(-HOUR_MS);
     expect(await alive()).toEqual(['w']);
     await age(3_650_000);
     await sendHeartbeat(store, worker);

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   type CameBack,
+  DAY_MS,
   deliveryId,
   type ErasureField,
   type Event,
@@ -58,7 +59,7 @@ let clock: ReturnType<typeof fakeClock>;
 let close: () => Promise<void>;
 let context: DutyContext & { store: Store };
 beforeEach(async () => {
-  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS, RETENTION: 30 * 86_400_000 };
+  const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS, RETENTION: 30 * DAY_MS };
   const opened = openStore(settings, { onError });
   await opened.start();
   ({ store } = opened);

@@ -1,11 +1,11 @@
 /** The maintenance lease: one process per partition, and a process whose duty keeps failing lets another one try. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { MINUTE_MS } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
 import { openStore, type Store } from '@posthorn/store';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import { createLease } from './lease.ts';
 
-const MINUTE_MS = 60_000;
 let store: Store;
 let stop: () => Promise<void>;
 let elapsedMs: number;

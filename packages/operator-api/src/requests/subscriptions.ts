@@ -1,5 +1,6 @@
 /** What the operator API accepts about subscriptions and their addresses. */
 import {
+  DAY_MS,
   ENVIRONMENTS,
   HEALTH_STATES,
   instantMsSchema,
@@ -130,7 +131,7 @@ export const subscriptionPatchSchema = newSubscriptionSchema
 
 /** How long both secrets sign after a rotation, unless the caller says otherwise. */
 const DEFAULT_OVERLAP = '24h';
-const MAX_OVERLAP_MS = 30 * 86_400_000;
+const MAX_OVERLAP_MS = 30 * DAY_MS;
 
 /** A duration in milliseconds. Unlike other durations, it may be 0. */
 const overlapMs = z.string().transform((text, context) => {
