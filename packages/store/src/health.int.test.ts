@@ -1,10 +1,10 @@
 /** The health of addresses, as the script that adds workers' counts keeps it, and the notices that come with it. */
 import { describe, expect, it } from '@jest/globals';
 import { addFailure, MINUTE_MS, newAttemptRun, partitionOf } from '@posthorn/core';
+import { countFailing } from './health.ts';
 import {
   addCounts,
   changeSubscription,
-  countFailing,
   countProblems,
   deleteSubscription,
   listFailing,

@@ -1,8 +1,8 @@
 /** Notices and the audit trail: what a change writes, and who reads it. */
 import { describe, expect, it } from '@jest/globals';
 import { type Attempt, partitionOf } from '@posthorn/core';
+import type { AuditFilter } from './audit.ts';
 import {
-  type AuditFilter,
   addOutageNotice,
   appendAudit,
   changeSubscription,

@@ -13,9 +13,9 @@ import {
   loadReplays,
   releaseDeliveries,
   stepReplay,
-  type Unattempted,
   unattempted,
 } from './index.ts';
+import type { Unattempted } from './replay-decisions.ts';
 import { deliver, event, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { anna, end, failed, ofAll, replaysIn, run, start } from './test-replays.ts';
 
