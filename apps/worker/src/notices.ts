@@ -1,5 +1,13 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
-import { atMost, DAY_MS, eachInTurn, errorOfStatus, type Notice, type NoticeType } from '@posthorn/core';
+import {
+  atMost,
+  DAY_MS,
+  eachInTurn,
+  errorOfStatus,
+  type Notice,
+  type NoticeType,
+  throwRejections,
+} from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -103,8 +111,7 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
     const done = due.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
     await removeNotices(store, partition, done);
     if (due.length > 0) all = done.length === 0 ? longer(all) : AT_ONCE;
-    const failure = results.find((result) => result.status === 'rejected');
-    if (failure) throw failure.reason;
+    throwRejections(results);
     return oldest.length === BATCH ? oldest.at(-1)?.entryId : undefined;
   };
 

@@ -31,6 +31,7 @@ export * from './replay-batch.ts';
 export * from './response-message.ts';
 export * from './search-terms.ts';
 export * from './subscription.ts';
+export * from './throw-rejections.ts';
 export * from './time.ts';
 export * from './time-limit.ts';
 export * from './timeline.ts';

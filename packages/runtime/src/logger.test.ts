@@ -16,6 +16,20 @@ describe('logger', () => {
     expect(logged[0]).toContain('boom');
     expect(logged[0]).not.toMatch(/hunter2|whsec_x/);
   });
+  it('says each of several errors', () => {
+    const logged: string[] = [];
+    const logger = createLogger({
+      app: 'test',
+      level: 'info',
+      destination: { write: (line) => void logged.push(line) },
+    });
+    logger.warn({ err: new AggregateError([new Error('first'), new TypeError('second')], 'first') }, 'x');
+    const errors = [
+      { type: 'Error', message: 'first' },
+      { type: 'TypeError', message: 'second' },
+    ];
+    expect(JSON.parse(logged[0]!)).toMatchObject({ err: { type: 'AggregateError', message: 'first', errors } });
+  });
   it('drops lines while their reader stands still, and then says how many', async () => {
     const read: string[] = [];
     let readOn: () => void = () => undefined;

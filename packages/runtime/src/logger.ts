@@ -109,5 +109,6 @@ function describeError(error: unknown): unknown {
     ...(code === undefined ? {} : { code }),
     stack: error.stack,
     ...(cause === undefined ? {} : { cause: describeError(cause) }),
+    ...(error instanceof AggregateError ? { errors: error.errors.map(describeError) } : {}),
   };
 }

@@ -3,7 +3,7 @@
  * without an index in Redis. It is loaded at its first use. Before each search it reads what has changed since, so a
  * search finds what was stored before it began.
  */
-import type { HealthState, Subscription, SubscriptionSort } from '@posthorn/core';
+import { type HealthState, type Subscription, type SubscriptionSort, throwRejections } from '@posthorn/core';
 import { createDirectoryIndex } from './directory-index.ts';
 import { ORDERS } from './directory-order.ts';
 import { type Changes, followPartition, type Listed } from './directory-part.ts';
@@ -40,9 +40,7 @@ export function createDirectory(store: Store, now: () => number = () => performa
   const wanted = new Set<SubscriptionSort>();
 
   async function update(): Promise<void> {
-    const results = await Promise.allSettled(partitions.map((follow) => follow()));
-    const failure = results.find((result) => result.status === 'rejected');
-    if (failure) throw failure.reason;
+    throwRejections(await Promise.allSettled(partitions.map((follow) => follow())));
     if (changes.size > 0) await apply();
     for (const sort of wanted) {
       if (!lists.has(sort)) lists.set(sort, await sortInTurns(lists.get('newest') ?? [], ORDERS[sort].compare));

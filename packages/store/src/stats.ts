@@ -1,5 +1,13 @@
 /** Statistics that all workers share: counts of attempts by minute, hour and address. Estimates only. */
-import { type AttemptRun, chunksOf, durationPercentile, HOUR_MS, MINUTE_MS, partitionOf } from '@posthorn/core';
+import {
+  type AttemptRun,
+  chunksOf,
+  durationPercentile,
+  HOUR_MS,
+  MINUTE_MS,
+  partitionOf,
+  throwRejections,
+} from '@posthorn/core';
 import { addressStatsKey, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import { pairs } from './sorted-set.ts';
@@ -42,12 +50,9 @@ export const LONG_MS = 1_000;
  * rest may be added again.
  */
 export async function addCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
-  const results = await Promise.allSettled([
-    addTotals(store, counts, nowMs),
-    ...addAddressCounts(store, counts, nowMs),
-  ]);
-  const failure = results.find((result) => result.status === 'rejected');
-  if (failure) throw failure.reason;
+  throwRejections(
+    await Promise.allSettled([addTotals(store, counts, nowMs), ...addAddressCounts(store, counts, nowMs)]),
+  );
 }
 
 async function addTotals(store: Store, counts: Counts, nowMs: number): Promise<void> {

@@ -1,5 +1,5 @@
 /** Maintenance duty: finds and erases the events of erasures, and moves each erasure on to its next status. */
-import { type Erasure, eachInTurn, nextErasureStatus, passesNeeded } from '@posthorn/core';
+import { type Erasure, eachInTurn, nextErasureStatus, passesNeeded, throwRejections } from '@posthorn/core';
 import {
   eraseFoundEvent,
   erasureProgress,
@@ -66,10 +66,8 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     onlyWithWork: true,
     async run(partition) {
       const ids = await openErasures(store);
-      const results = await Promise.allSettled(ids.map((id) => work(id, partition, ids.length)));
       // One that fails, for example because its value was sealed with a lost key, does not stop the others.
-      const failed = results.find((result) => result.status === 'rejected');
-      if (failed) throw failed.reason;
+      throwRejections(await Promise.allSettled(ids.map((id) => work(id, partition, ids.length))));
     },
   };
 };
