@@ -1,4 +1,5 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
+import { awaitValues } from '@posthorn/core';
 import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
 import { WELL_LIMITS } from '@posthorn/operator-api';
@@ -35,27 +36,11 @@ export function createOverview(context: ConsoleContext): () => Promise<api.Overv
 }
 
 async function readOverview(context: ConsoleContext): Promise<api.Overview> {
-  const { store, directory, clock } = context;
-  const nowMs = clock.now();
-  const [{ jobs, ...backlog }, alive, hour, day, ranking, rules, format, triage, paused, server, refusal] =
-    await Promise.all([
-      readBacklog(context, nowMs),
-      aliveWorkers(store),
-      readAttempts(store, 'minute', nowMs),
-      readAttempts(store, 'hour', nowMs),
-      rankAddresses(store, nowMs),
-      readRules(store),
-      readFormat(store),
-      readTriage(context, nowMs),
-      directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
-      readServerState(store, clock.now),
-      readRefusal(context),
-    ]);
-  const redisNowMs = nowMs - server.clockOffsetMs;
-  const workers = alive.map((worker) => ({
-    ...worker,
-    clockOffsetMs: worker.clockMs === undefined ? null : Math.round(worker.clockMs - (redisNowMs - worker.seenAgoMs)),
-  }));
+  const { store } = context;
+  const nowMs = context.clock.now();
+  const read = await readAll(context, nowMs);
+  const { backlog, hour, ranking, triage, server, refusal } = read;
+  const workers = withClockOffsets(read.workers, nowMs - server.clockOffsetMs);
   const notWell = findNotWell({ refusal, triage, workers, hour, pendingMs: backlog.oldestPendingAgeMs, server });
   return {
     at: instant(nowMs),
@@ -65,45 +50,86 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     ...triage,
     deliveries: backlog.deliveries,
     subscriptions: backlog.subscriptions,
-    queue: { ...jobs, oldest_pending_age_ms: backlog.oldestPendingAgeMs },
-    workers: workers.map((worker) => ({
-      id: worker.id,
-      host: worker.host,
-      pid: worker.pid,
-      version: worker.version,
-      concurrency: worker.concurrency,
-      in_flight: worker.inFlight,
-      started_at: instant(worker.startedAtMs),
-      seen_at: instant(nowMs - worker.seenAgoMs),
-      outage_since: instant(worker.outageSinceMs),
-      clock_offset_ms: worker.clockOffsetMs,
-    })),
+    queue: { ...backlog.jobs, oldest_pending_age_ms: backlog.oldestPendingAgeMs },
+    workers: workers.map((worker) => serializeWorker(worker, nowMs)),
     memory: { used_bytes: server.usedBytes, capacity_bytes: server.capacityBytes },
     writes_refused: refusal,
     last_hour: serializeAttempts(hour),
-    last_day: serializeAttempts(day),
-    rules: {
-      max_attempts: rules.maxAttempts,
-      pause_after: rules.pauseAfter,
-      retention_ms: store.retentionMs,
-      retention_succeeded_ms: store.succeededRetentionMs,
-      attempt_timeout_ms: rules.attemptTimeoutMs,
-      release_rate: rules.releaseRate,
-      min_success_rate: WELL_LIMITS.minSuccessRate,
-    },
-    format: {
-      current: format.current,
-      newest: format.newest,
-      oldest_stored: format.oldestStored,
-      waits_for: format.waitsFor,
-      raises_at: instant(format.raisesAtMs ?? null),
-    },
+    last_day: serializeAttempts(read.day),
+    rules: serializeRules(store, read.rules),
+    format: serializeFormat(read.format),
     addresses: {
       since: instant(ranking.sinceMs),
       most_failing: await serializeRanking(store, ranking.failing),
       slowest: await serializeRanking(store, ranking.slow),
-      paused: await serializeListedSubscriptions(context, paused.items),
+      paused: await serializeListedSubscriptions(context, read.paused.items),
     },
+  };
+}
+
+type Read = Awaited<ReturnType<typeof readAll>>;
+
+function readAll(context: ConsoleContext, nowMs: number) {
+  const { store, directory, clock } = context;
+  return awaitValues({
+    backlog: readBacklog(context, nowMs),
+    workers: aliveWorkers(store),
+    hour: readAttempts(store, 'minute', nowMs),
+    day: readAttempts(store, 'hour', nowMs),
+    ranking: rankAddresses(store, nowMs),
+    rules: readRules(store),
+    format: readFormat(store),
+    triage: readTriage(context, nowMs),
+    paused: directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
+    server: readServerState(store, clock.now),
+    refusal: readRefusal(context),
+  });
+}
+
+function withClockOffsets(workers: Read['workers'], redisNowMs: number) {
+  return workers.map((worker) => ({
+    ...worker,
+    clockOffsetMs: worker.clockMs === undefined ? null : Math.round(worker.clockMs - (redisNowMs - worker.seenAgoMs)),
+  }));
+}
+
+function serializeWorker(
+  worker: ReturnType<typeof withClockOffsets>[number],
+  nowMs: number,
+): api.Overview['workers'][number] {
+  return {
+    id: worker.id,
+    host: worker.host,
+    pid: worker.pid,
+    version: worker.version,
+    concurrency: worker.concurrency,
+    in_flight: worker.inFlight,
+    started_at: instant(worker.startedAtMs),
+    seen_at: instant(nowMs - worker.seenAgoMs),
+    outage_since: instant(worker.outageSinceMs),
+    clock_offset_ms: worker.clockOffsetMs,
+  };
+}
+
+function serializeRules(store: Store, rules: Read['rules']): api.Overview['rules'] {
+  return {
+    max_attempts: rules.maxAttempts,
+    pause_after: rules.pauseAfter,
+    retention_ms: store.retentionMs,
+    retention_succeeded_ms: store.succeededRetentionMs,
+    attempt_timeout_ms: rules.attemptTimeoutMs,
+    release_rate: rules.releaseRate,
+    min_success_rate: WELL_LIMITS.minSuccessRate,
+  };
+}
+
+function serializeFormat(format: Read['format']): api.Overview['format'] {
+  return {
+    current: format.current,
+    newest: format.newest,
+    oldest_stored: format.oldestStored,
+    waits_for: format.waitsFor,
+    raises_at: instant(format.raisesAtMs ?? null),
   };
 }
 

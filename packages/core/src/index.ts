@@ -5,6 +5,7 @@ export * from './address-verdict.ts';
 export * from './at-most.ts';
 export * from './audit.ts';
 export * from './audit-summary.ts';
+export * from './await-values.ts';
 export * from './came-back.ts';
 export * from './chunks.ts';
 export * from './cut-text.ts';
