@@ -72,7 +72,7 @@ describe('an event', () => {
     expect(await eventUntil(on, body.id)).toBe(clock.now() + DAY_MS);
   });
   it('makes no new delivery when it is published again after its succeeded ones are gone', async () => {
-    const clock = fakeClock(Date.now() - 8 * DAY);
+    const clock = fakeClock(Date.now() - 8 * DAY_MS);
     const on = await ownWorld({ clock });
     const [good, bad] = [
       await ownReceiver(),
@@ -86,7 +86,7 @@ describe('an event', () => {
       const [left, ...others] = await on.deliveries(`event_id=${first.body.id}`);
       return others.length === 0 && left.status === 'waiting_for_retry';
     });
-    clock.advance(8 * DAY);
+    clock.advance(8 * DAY_MS);
     const again = await on.publish(event);
     expect([again.status, again.body]).toEqual([200, { id: 'order-1', duplicate: true, deliveries: 2 }]);
     expect(await on.deliveries(`event_id=${first.body.id}`)).toHaveLength(1);

@@ -101,7 +101,7 @@ export { cancelReplay, continueReplay, endUnattempted, unattempted } from './rep
 export { loadReplays } from './replay-record.ts';
 export { type Rehearsal, rehearseReplay } from './replay-rehearsal.ts';
 export { activeReplays, type ReplayScope, replayDelivery, replaysOf, startReplay, stepReplay } from './replays.ts';
-export { createReplicaWait, TooFewReplicas } from './replicas.ts';
+export { createReplicaWait, type ReplicaWait, TooFewReplicas } from './replicas.ts';
 export { rescueJobs } from './rescue-jobs.ts';
 export { loadResponses } from './responses.ts';
 export { announceRules, readRules } from './rules.ts';
