@@ -1,6 +1,5 @@
 /** Random stories of workers, crashes, operators and long times: every step follows the rules, and all deliveries finish. */
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { FIRST_JOB_LUA } from '@posthorn/queue';
 import type { Store } from '@posthorn/store';
 import fc from 'fast-check';
 import { openTestStore } from '../packages/store/src/test-store.ts';
@@ -15,7 +14,7 @@ jest.setTimeout(600_000 + RUNS * 10_000);
 let store: Store;
 let close: () => Promise<void>;
 beforeAll(async () => {
-  ({ store, close } = await openTestStore(2, FIRST_JOB_LUA));
+  ({ store, close } = await openTestStore(2));
 });
 afterAll(() => close());
 

@@ -20,7 +20,6 @@ import {
   takeJobs,
 } from '@posthorn/store';
 import { eventually, fakeClock, HUNG_MS, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
-import { addJobs } from '../../../packages/queue/src/test-add-jobs.ts';
 import type { AttemptContext } from './attempt-delivery.ts';
 import type { TakenJob } from './attempt-in-flight.ts';
 import { createAttemptCounts } from './counts.ts';
@@ -108,7 +107,6 @@ async function pendingJob(url = 'https://example.com/') {
   const result = await storeEvent(store, stored, { withDeliveries: true });
   const [created] = 'created' in result ? result.created : [];
   const job = { deliveryId: created!.deliveryId, generation: 0, subscriptionId: fresh.id, event: ref };
-  await addJobs(jobQueues, 0, [job]);
   const [taken] = await takeJobs(store, [{ partition: 0, token: TOKEN, limit: 1 }], [], LOCK);
   const { job: found } = (taken as { job: FoundJob }[])[0]!;
   return { job, found };

@@ -13,7 +13,17 @@ import {
   partitionPrefix,
 } from '@posthorn/store';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
-import { attempt, begin, deliver, failure, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
+import {
+  attempt,
+  begin,
+  deliver,
+  failure,
+  loadOne,
+  loseJob,
+  store,
+  subscribe,
+  time,
+} from '../../store/src/test-deliveries.ts';
 import { closeSubscription } from './close-subscription.ts';
 import type { StoreAndQueue } from './context.ts';
 
@@ -23,6 +33,7 @@ describe('closeSubscription', () => {
     const [pending] = await deliver([subscription.id]);
     const [done] = await deliver([subscription.id]);
     await attempt(done!.deliveryId, 1, { kind: 'succeeded' });
+    await loseJob(done!.deliveryId);
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     const [held] = await deliver([subscription.id]);
     await deleteSubscription(store, subscription.id, time.nowMs, { operator: 'anna' });
@@ -38,10 +49,9 @@ describe('closeSubscription', () => {
     const jobQueues = createJobQueues({ redis: store.redis, partitionPrefixes, onError });
     await jobQueues.ready();
     const partition = partitionOf(subscription.id, store.partitions);
-    const jobs = [pending!, held!].map(({ deliveryId, subscriptionId }) => {
-      return { deliveryId, generation: 0, subscriptionId, event: 'event' as EventRef };
-    });
-    await addJobs(jobQueues, partition, jobs);
+    // The job that it had when it was held.
+    const { deliveryId, subscriptionId } = held!;
+    await addJobs(jobQueues, partition, [{ deliveryId, generation: 0, subscriptionId, event: 'event' as EventRef }]);
     const queued = async () => await jobQueues.all[partition]!.getJobCountByTypes('wait');
     expect(await queued()).toBe(2);
     await closeSubscription({ store, jobQueues }, subscription.id, time.nowMs);

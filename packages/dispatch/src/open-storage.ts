@@ -1,6 +1,6 @@
 /** Opens what the functions of this package work with: the store and the queues. */
 import type { StartError } from '@posthorn/core';
-import { createJobQueues, FIRST_JOB_LUA } from '@posthorn/queue';
+import { createJobQueues } from '@posthorn/queue';
 import {
   aliveWorkers,
   type FanOutContext,
@@ -26,7 +26,6 @@ export function openStorage(
     failFastAfterMs: FAIL_FAST_AFTER_MS,
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn({}, text),
-    firstJobLua: FIRST_JOB_LUA,
     beforeOpen: () => jobQueues.ready(),
   });
   const { store, partitionPrefixes, onError } = storage;

@@ -327,9 +327,6 @@ describe('deliveries that have no slot', () => {
     const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
     const made = await storeEvent(store, stored, { withDeliveries: true });
     const [{ deliveryId = '' } = {}] = 'created' in made ? made.created : [];
-    await addJobs(jobQueues, partition, [
-      { deliveryId, generation: 0, subscriptionId, event: jointRefOf(deliveryId)! },
-    ]);
     return deliveryId;
   }
 

@@ -1,7 +1,6 @@
 /** A success, the end of its job and the taking of the next one, in one step. */
 import { describe, expect, it } from '@jest/globals';
 import { eventRef, partitionOf } from '@posthorn/core';
-import { FIRST_JOB_LUA } from '@posthorn/queue';
 import {
   beginAttempt,
   changeSubscription,
@@ -9,13 +8,10 @@ import {
   deliveryOfJob,
   laneLength,
   listDeliveries,
-  openStore,
   storeEvent,
 } from '@posthorn/store';
-import { testRedisUrl } from '@posthorn/testing';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { begin, deliver, event, loadOne, store, subscribe, time } from '../../store/src/test-deliveries.ts';
-import { RETENTION } from '../../store/src/test-store.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 import {
   jobQueues,
@@ -60,10 +56,6 @@ describe('recordSuccess', () => {
   });
 
   it('returns the event of another partition that the delivery names', async () => {
-    const { KEY_PREFIX, PARTITIONS } = { KEY_PREFIX: store.prefix, PARTITIONS: store.partitions };
-    const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX, PARTITIONS, RETENTION };
-    const storage = openStore(settings, { onError: (error) => Promise.reject(error), firstJobLua: FIRST_JOB_LUA });
-    await storage.start();
     const eventElsewhere = () => {
       for (;;) {
         const made = event();
@@ -72,7 +64,7 @@ describe('recordSuccess', () => {
     };
     const sent = eventElsewhere();
     const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [subscriptionId] };
-    await storeEvent(storage.store, stored, { withDeliveries: true });
+    await storeEvent(store, stored, { withDeliveries: true });
     const taken = await takeOne('a');
     if (!('job' in taken)) throw new Error('no job');
     expect(decodeEvent(eventRef(sent), taken.job.event ?? '')?.event).toEqual(sent);
@@ -83,7 +75,6 @@ describe('recordSuccess', () => {
     if (!('job' in other)) throw new Error('no job');
     expect(other.job).toMatchObject({ delivery: expect.any(Array) });
     expect(other.job.event).toBeUndefined();
-    await storage.stop();
   });
 
   it('leaves out an event that is known or long', async () => {
@@ -107,11 +98,7 @@ describe('recordSuccess', () => {
     const partitions = new Set(ids.map((id) => partitionOf(id, store.partitions)));
     expect(partitions.size).toBeGreaterThan(1);
     for (let i = 0; i < 3; i++) {
-      const sent = event();
-      for (const { deliveryId, subscriptionId: id } of await deliver(ids, sent)) {
-        const job = { deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
-        await addJobs(jobQueues, partitionOf(id, store.partitions), [job]);
-      }
+      await deliver(ids);
     }
     const jobs = await takeAll(partitions, 100);
     expect(jobs).toHaveLength(24);
@@ -171,9 +158,7 @@ describe('recordSuccess', () => {
     }
     let sent = event();
     while (partitionOf(sent.id, store.partitions) !== partition) sent = event();
-    for (const { deliveryId, subscriptionId: id } of await deliver(ids, sent)) {
-      await addJobs(jobQueues, partition, [{ deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) }]);
-    }
+    await deliver(ids, sent);
     const taken = await takeFrom(store, { partition, token: 'a', limit: 3 }, lock('a'));
     const texts = taken.map((one) => 'job' in one && one.job.event);
     expect(decodeEvent(eventRef(sent), texts[0] || '')?.event).toEqual(sent);

@@ -1,6 +1,6 @@
 /** For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and jobs. */
 import { afterEach, beforeEach } from '@jest/globals';
-import { type DeliveryJob, type EventRef, eventRef, jobIdOf, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, type EventRef, jobIdOf, partitionOf } from '@posthorn/core';
 import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import {
   deliveryOfJob,
@@ -10,7 +10,6 @@ import {
   type Store,
   type WorkerView,
 } from '@posthorn/store';
-import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { deliver, event, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 
@@ -42,10 +41,7 @@ export const lock = (nextToken: string | undefined) => ({
 /** Makes a delivery with its job. */
 export async function make(sent = event(), to = subscriptionId): Promise<string> {
   const [created] = await deliver([to], sent);
-  const { deliveryId } = created!;
-  const job = { deliveryId, generation: 0, subscriptionId: to, event: eventRef(sent) };
-  await addJobs(jobQueues, partitionOf(to, store.partitions), [job]);
-  return deliveryId;
+  return created!.deliveryId;
 }
 
 /** Another address of the same partition. */

@@ -2,6 +2,5 @@
 export { Consumer } from './consumer.ts';
 export type { ConsumerOptions, ConsumerTimings, Ended, LockedJob } from './consumer-options.ts';
 export { isJobGone, type JobOutcome } from './endings.ts';
-export { FIRST_JOB_LUA } from './first-job.ts';
 export { createJobQueues, type JobQueues } from './job-queues.ts';
 export type { Claim } from './leases.ts';

@@ -16,6 +16,7 @@ import {
   event,
   failure,
   loadOne,
+  loseJob,
   park,
   release,
   store,
@@ -124,6 +125,7 @@ describe('lost jobs', () => {
   it('are found for deliveries that are not parked, and get a new generation once', async () => {
     const subscription = await subscribe();
     const [lost] = await deliver([subscription.id]);
+    await loseJob(lost!.deliveryId);
     const parkedEvent = event();
     const [parked] = await deliver([subscription.id], parkedEvent);
     await park({
@@ -146,6 +148,7 @@ describe('lost jobs', () => {
     for (const nextAttemptAtMs of [time.nowMs, dueAtMs]) {
       const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
       await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs });
+      await loseJob(deliveryId);
       ids.push(deliveryId);
     }
     const [due, later] = ids.map((deliveryId) => `${deliveryId}.1`);

@@ -97,6 +97,7 @@ describe('a release', () => {
       const sent = event();
       const [made] = (await deliver([id], sent)) as [CreatedDelivery];
       await park({ deliveryId: made.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) });
+      await store.redis.del(`${queue}marker`);
       expect(await release('parked', id, 1)).toHaveLength(1);
       expect(await store.redis.exists(`${queue}marker`)).toBe(0);
       await store.redis.del(`${queue}meta`);

@@ -39,11 +39,6 @@ export function openStore(
     failFastAfterMs?: number;
     onError: (error: Error) => void;
     onWarning?: (text: string) => void;
-    /**
-     * The Lua functions `addFirstJob` and `addToQueues` of the queue. Without it, new deliveries get no job (until
-     * maintenance notices).
-     */
-    firstJobLua?: string;
     /** Is awaited before the store opens, once Redis can be used. */
     beforeOpen?: () => Promise<void>;
     /** The process that opens it; undefined for tools and tests, which are not registered. */
@@ -57,7 +52,7 @@ export function openStore(
   const { KEY_PREFIX: prefix, PARTITIONS: partitions, RETENTION: retentionMs } = settings;
   const succeededRetentionMs = Math.min(settings.RETENTION_SUCCEEDED ?? retentionMs, retentionMs);
   const redis = connectRedis(settings, { ...options, joinWrites: true });
-  defineScripts(redis, options.firstJobLua);
+  defineScripts(redis);
   const { identity, formats = READABLE, onMismatch = () => undefined, onWarning = () => undefined } = options;
   const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch, onWarning);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);

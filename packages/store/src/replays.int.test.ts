@@ -16,6 +16,7 @@ import {
   startReplay,
   stepReplay,
 } from './index.ts';
+import { prefixOfSubscription, queueKey } from './keys.ts';
 import { loadOne, release, store, subscribe, time } from './test-deliveries.ts';
 import { anna, deliverTo, end, failed, ofAll, replaysIn, run, start } from './test-replays.ts';
 import { RETENTION } from './test-store.ts';
@@ -40,6 +41,18 @@ describe('a replay of one delivery', () => {
     });
     const ofEvent = await listDeliveries(store, { eventId: source.eventId }, { limit: 10 });
     expect(ofEvent.items.map((delivery) => delivery.id).sort()).toEqual([source.id, made.deliveryId].sort());
+  });
+  it('has its job in the queue as soon as it is made, and none if it is refused', async () => {
+    const { id } = await subscribe();
+    const source = await loadOne(await failed(id));
+    const waiting = () => store.redis.lrange(queueKey(prefixOfSubscription(store, id), 'wait'), 0, -1);
+    await store.redis.del(queueKey(prefixOfSubscription(store, id), 'wait'));
+    const made = await replayDelivery(store, source, time.nowMs, anna);
+    if ('refused' in made) throw new Error(made.refused);
+    expect(await waiting()).toEqual([made.deliveryId]);
+    const pending = await loadOne(made.deliveryId);
+    expect(await replayDelivery(store, pending, time.nowMs, anna)).toEqual({ refused: 'not_failed' });
+    expect(await waiting()).toEqual([made.deliveryId]);
   });
   it('is possible for exactly 30 days after the failure', async () => {
     const { id } = await subscribe();

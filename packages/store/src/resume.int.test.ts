@@ -22,6 +22,7 @@ import {
   event,
   failure,
   loadOne,
+  loseJob,
   park,
   release,
   store,
@@ -53,6 +54,7 @@ async function pausedWith(count: number) {
   const { id } = await subscribe();
   const [failed] = await deliver([id]);
   await attempt(failed!.deliveryId, 1, failure, 1);
+  await loseJob(failed!.deliveryId);
   const held: string[] = [];
   for (let i = 0; i < count; i++) {
     time.nowMs += 1;
@@ -142,8 +144,10 @@ describe('a resume', () => {
     }
     await change(id, 'paused');
     time.nowMs += 10;
-    for (const deliveryId of made)
+    for (const deliveryId of made) {
       expect(await begin({ deliveryId, generation: 0, subscriptionId: id })).toEqual({ kind: 'held' });
+      await loseJob(deliveryId);
+    }
     await change(id, 'resumed');
     expect(await trialOf(id)).toMatchObject({ deliveryId: made[60], isRetry: true });
     // Its job waits behind first attempts, as that of any retry.

@@ -4,8 +4,8 @@ import { ADDRESS_PLACES, DELIVERY_FIELDS, DELIVERY_PLACES, JOINT_JOB, VALUE_SEPA
 import { replyError } from './storage-errors.ts';
 
 /**
- * What a script says of a delivery that it was to make. `pending`: its first job is in the queue, if the store was
- * opened with one; `without_first_job`: it is parked, or has had its first job; `none`: the subscription is gone.
+ * What a script says of a delivery that it was to make. `pending`: its first job is in the queue;
+ * `without_first_job`: it is parked, or has had its first job; `none`: the subscription is gone.
  */
 export const CREATED_STATES = ['pending', 'held', 'without_first_job', 'none'] as const;
 export type CreatedState = (typeof CREATED_STATES)[number];

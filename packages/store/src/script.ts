@@ -71,13 +71,10 @@ export function script<S extends string, T>(declaration: S, decode: (reply: unkn
 
 type AnyScript = Pick<Script<string, unknown>, 'single' | 'rests'>;
 
-/** The text of a script as Redis gets it. `parts` replace files of lua/lib, by name. */
-export function composeScript(name: string, script: AnyScript, parts: Readonly<Record<string, string>> = {}): string {
+/** The text of a script as Redis gets it. */
+export function composeScript(name: string, script: AnyScript): string {
   const file = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  const body = readLua(file, new Set(), parts).replace(
-    /'[^'\n]*'|\b[A-Z][A-Z_]+\b/g,
-    (word) => CONSTANTS[word] ?? word,
-  );
+  const body = readLua(file, new Set()).replace(/'[^'\n]*'|\b[A-Z][A-Z_]+\b/g, (word) => CONSTANTS[word] ?? word);
   return preambleOf(script, takesFormat(body)) + body;
 }
 
@@ -86,11 +83,11 @@ export function takesFormat(lua: string): boolean {
   return /\bstoredFormat\b/.test(lua);
 }
 
-function readLua(path: string, included: Set<string>, parts: Readonly<Record<string, string>>): string {
+function readLua(path: string, included: Set<string>): string {
   if (included.has(path)) return '';
   included.add(path);
   return readFileSync(new URL(`lua/${path}.lua`, import.meta.url), 'utf8')
-    .replace(/^--@include (\S+)$/gm, (_, part: string) => parts[part] ?? readLua(`lib/${part}`, included, parts))
+    .replace(/^--@include (\S+)$/gm, (_, part: string) => readLua(`lib/${part}`, included))
     .replace(/^ *(--.*)?\n/gm, '');
 }
 

@@ -234,19 +234,14 @@ export function fieldList(
 }
 
 const texts = new Map<string, string>();
-/** The scripts that are sent the stored format, as their first argument. The part that replaces lua/lib/first-job.lua does not name it. */
+/** The scripts that are sent the stored format, as their first argument. */
 export const withFormat = new Set<string>();
 
-/**
- * Gives a connection one command for each script. `firstJobLua` replaces lua/lib/first-job.lua. Throws where a script's
- * file is missing.
- */
-export function defineScripts(redis: Redis | Cluster, firstJobLua?: string): void {
-  const parts = firstJobLua === undefined ? {} : { 'first-job': firstJobLua };
+/** Gives a connection one command for each script. Throws where a script's file is missing. */
+export function defineScripts(redis: Redis | Cluster): void {
   for (const [name, script] of Object.entries(scripts)) {
-    const id = `${name} ${firstJobLua ?? ''}`;
-    const lua = texts.get(id) ?? composeScript(name, script, parts);
-    texts.set(id, lua);
+    const lua = texts.get(name) ?? composeScript(name, script);
+    texts.set(name, lua);
     if (takesFormat(lua)) withFormat.add(name);
     redis.defineCommand(commandName(name), { lua, numberOfKeys: 1 });
   }

@@ -1,7 +1,7 @@
 /** The stored format in Redis: who creates it, who may open it, how it is raised, and how a process learns of that. */
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { type Event, eventRef, StartError, StorageUnavailable } from '@posthorn/core';
+import { deliveryId, type Event, eventRef, StartError, StorageUnavailable } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { FormatRange } from './formats.ts';
 import {
@@ -13,7 +13,7 @@ import {
   sendHeartbeat,
   storeEvent,
 } from './index.ts';
-import { byStatusKey, installationKey, partitionPrefix, subscriptionKey } from './keys.ts';
+import { byStatusKey, installationKey, partitionPrefix, queueKey, subscriptionKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 
 const DAY = 86_400_000;
@@ -46,7 +46,6 @@ interface Opening {
   id?: string;
   onMismatch?: (error: Error) => void;
   onWarning?: (text: string) => void;
-  firstJobLua?: string;
 }
 /** Opens the store as a process does. */
 async function open({ formats = BOTH, id = 'one', ...options }: Opening = {}) {
@@ -197,24 +196,22 @@ describe('a process that runs', () => {
   });
   it('learns of a raise, and so do its scripts that name the format', async () => {
     await leaveFirstRelease();
-    const { store } = await open({
-      firstJobLua:
-        "local function addFirstJob() call('SET', prefix .. ':told', storedFormat) end local function addToQueues() end",
-    });
+    const { store } = await open();
     const fields = { eventTypes: 'all' as const, environment: 'both' as const, description: '', sealedSecret: 's' };
     const { id: to } = newSubscription({ url: 'https://example.com/', ...fields }, 1);
     await redis.hset(subscriptionKey(partitionPrefix(store, 0), to), 'status', 'active');
-    const told = async (id: string) => {
+    /** Stores an event with a delivery. Returns the name and the data of its job, which has some in format 1 only. */
+    const jobOf = async (id: string) => {
       const sent: Event = { id, type: 'session.created', createdAt: '', environment: 'sandbox', dataJson: '{}' };
       const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: Date.now(), subscriptionIds: [to] };
       await storeEvent(store, stored, { withDeliveries: true });
-      return await redis.get(`${partitionPrefix(store, 0)}:told`);
+      return await redis.hmget(queueKey(partitionPrefix(store, 0), deliveryId(stored.ref, to)), 'name', 'data');
     };
-    expect(await told('evt_1')).toBe('1');
+    expect(await jobOf('evt_1')).toEqual([to, '{"event_id":"evt_1/s"}']);
     await redis.hset(key, 'format', 2);
     expect(store.format.current()).toBe(1);
     jest.useFakeTimers({ now: Date.now() + 30_000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
-    expect(await told('evt_2')).toBe('2');
+    expect(await jobOf('evt_2')).toEqual([to, null]);
     expect(store.format.current()).toBe(2);
   });
   it('does nothing on what it knows for too long: it asks first, and runs no script on data that it cannot read', async () => {

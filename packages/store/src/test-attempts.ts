@@ -3,7 +3,7 @@ import type { Attempt, CameBack, Verdict } from '@posthorn/core';
 import { type AttemptedDelivery, type Recorded, recordFailure, recordSuccess } from './attempts.ts';
 import type { Store } from './store.ts';
 
-/** Records an attempt. A success ends a job that does not exist. */
+/** Records an attempt. The job stays: nobody has taken it. */
 export function recordVerdict(
   store: Store,
   delivery: AttemptedDelivery,

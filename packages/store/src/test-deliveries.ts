@@ -31,6 +31,7 @@ import {
   saveSubscription,
   storeEvent,
 } from './index.ts';
+import { prefixOfId, queueKey } from './keys.ts';
 import { recordVerdict } from './test-attempts.ts';
 import { openTestStore } from './test-store.ts';
 
@@ -143,11 +144,21 @@ export async function release(lane: 'parked' | 'held' | 'overdue', subscriptionI
   );
 }
 
-/** Parks a delivery whose job this test has taken. Returns the lane. */
+/** Removes the waiting job of a delivery, as if it had been lost. */
+export async function loseJob(deliveryId: string): Promise<void> {
+  const key = (name: string) => queueKey(prefixOfId(store, deliveryId), name);
+  expect(await store.redis.lrem(key('wait'), 0, deliveryId)).toBe(1);
+  await store.redis.del(key(deliveryId));
+}
+
+/** Takes the job of a delivery and parks the delivery. Returns the lane. */
 export async function park(job: DeliveryJob, nowMs = time.nowMs, dueBeforeMs = 0): Promise<string> {
   const jobId = jobIdOf(job);
-  const queue = `${store.prefix}:{${partitionOf(job.subscriptionId, store.partitions)}}:deliveries:`;
-  await store.redis.set(`${queue}${jobId}:lock`, 'token');
+  const key = (name: string) => queueKey(prefixOfId(store, job.deliveryId), name);
+  await store.redis.lrem(key('wait'), 0, jobId);
+  await store.redis.zrem(key('prioritized'), jobId);
+  await store.redis.lpush(key('active'), jobId);
+  await store.redis.set(key(`${jobId}:lock`), 'token');
   const room = () => ({ perAddress: 1, busy: '', dueBeforeMs });
   const worker = { knownEvent: () => undefined, room, parked: () => undefined };
   const lock = { jobId, token: 'token', nextToken: undefined, lockMs: 60_000, nowMs, worker };

@@ -7,21 +7,14 @@ import type { Store } from './store.ts';
 export const RETENTION = 30 * DAY_MS;
 export const RETENTION_SUCCEEDED = 7 * DAY_MS;
 
-/**
- * A store with a prefix of its own; `close` removes its keys. An error of its connection fails the process.
- * `firstJobLua`: see `openStore`.
- */
-export async function openTestStore(
-  partitions: number,
-  firstJobLua?: string,
-): Promise<{ store: Store; close: () => Promise<void> }> {
+/** A store with a prefix of its own; `close` removes its keys. An error of its connection fails the process. */
+export async function openTestStore(partitions: number): Promise<{ store: Store; close: () => Promise<void> }> {
   const opened = openStore(
     { REDIS_URL: testRedisUrl(), KEY_PREFIX: testPrefix(), PARTITIONS: partitions, RETENTION, RETENTION_SUCCEEDED },
     {
       onError(error) {
         throw error;
       },
-      ...(firstJobLua !== undefined && { firstJobLua }),
     },
   );
   await opened.start();

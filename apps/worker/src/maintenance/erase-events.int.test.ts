@@ -355,15 +355,17 @@ describe('an erasure', () => {
     const a = await subscribe();
     const { ref } = await publish([a]);
     const id = deliveryId(ref, a);
-    const prefix = partitionPrefix(store, partitionOf(a, PARTITIONS));
+    const queue = `${partitionPrefix(store, partitionOf(a, PARTITIONS))}:deliveries:`;
     // A worker has taken the job: it holds the job's lock.
-    await store.redis.set(`${prefix}:deliveries:${id}:lock`, 'token');
+    await store.redis.lrem(`${queue}wait`, 0, id);
+    await store.redis.set(`${queue}${id}:lock`, 'token');
     const erasure = await start('session_id', 'ses-1');
     clock.advance(61_000);
     await runPasses(erasure.id, 2);
     expect(await load(id)).toMatchObject({ status: 'pending', erased: false });
     await attempt(id, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: clock.now() + 60_000 });
-    await store.redis.del(`${prefix}:deliveries:${id}:lock`);
+    await store.redis.zadd(`${queue}delayed`, (clock.now() + 60_000) * 0x1000, id);
+    await store.redis.del(`${queue}${id}:lock`);
     await runUntil(erasure.id, 'done');
     expect(await load(id)).toMatchObject({ status: 'failed', failureReason: 'erased', attemptCount: 1, erased: true });
     expect(await jobQueues.all[partitionOf(a, PARTITIONS)]!.getJob(id)).toBeUndefined();

@@ -4,7 +4,7 @@ import { deliveryIdPrefix } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
 import { partitionPrefix } from '@posthorn/store';
 import { jobQueues, make, partition, subscriptionId, takeOne } from '../../../../packages/dispatch/src/test-jobs.ts';
-import { attempt, deliver, loadOne, store, time } from '../../../../packages/store/src/test-deliveries.ts';
+import { attempt, loadOne, loseJob, store, time } from '../../../../packages/store/src/test-deliveries.ts';
 import type { DutyContext } from './duty.ts';
 import { rescueLostJobs } from './rescue-lost-jobs.ts';
 
@@ -32,9 +32,10 @@ async function madeBefore(count: number): Promise<string[]> {
   return ids;
 }
 async function lose(): Promise<string> {
-  const [lost] = await deliver([subscriptionId]);
+  const lost = await make();
+  await loseJob(lost);
   time.nowMs += 1;
-  return lost!.deliveryId;
+  return lost;
 }
 const isRescued = async (id: string) => (await loadOne(id)).generation === 1;
 async function expectRescuedBySecondRun(lost: string): Promise<void> {
@@ -58,9 +59,10 @@ it('gives a delivery whose first job is lost another one in the queue; one that 
 });
 
 it('delays the new job until the retry is due', async () => {
-  const [{ deliveryId } = { deliveryId: '' }] = await deliver([subscriptionId]);
+  const deliveryId = await make();
   const dueAtMs = time.nowMs + 300_000;
   await attempt(deliveryId, 1, { kind: 'retry', delayMs: 300_000, nextAttemptAtMs: dueAtMs });
+  await loseJob(deliveryId);
   time.nowMs += 1;
   await duty().run(partition);
   expect(await takeOne('a')).toEqual({ dueAtMs });
