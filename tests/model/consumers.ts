@@ -118,8 +118,8 @@ export function createConsumers(raw: Store, now: () => number) {
           const end: EndDeliveryJob = async (move) => {
             const next = newToken();
             const nextToken = ends++ % 2 === 0 ? next : undefined;
-            const lock = { jobId: found.id, token, nextToken, laneToken: next, room: ROOM };
-            const ended = await move({ ...lock, lockMs: LOCK_MS, nowMs: now(), worker });
+            const lock = { jobId: found.id, token, nextToken, laneToken: next };
+            const ended = await move({ ...lock, lockMs: LOCK_MS, nowMs: now(), worker }, ROOM);
             if (ended.code !== 0)
               expect([found.id, ended.code, hasLostSince(generation)]).toEqual([found.id, ended.code, true]);
             const jobs = [...(ended.next && 'job' in ended.next ? [ended.next.job] : []), ...(ended.parkedJobs ?? [])];

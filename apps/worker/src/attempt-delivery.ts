@@ -8,11 +8,18 @@ import {
   partitionOfId,
   type Verdict,
 } from '@posthorn/core';
-import type { EndedDeliveryJob } from '@posthorn/dispatch';
 import type { JobOutcome } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
 import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
-import { beginAttempt, endDeliveries, type Recorded, recordFailure, recordSuccess, type Store } from '@posthorn/store';
+import {
+  beginAttempt,
+  endDeliveries,
+  type JobToEnd,
+  type Recorded,
+  recordFailure,
+  recordSuccess,
+  type Store,
+} from '@posthorn/store';
 import { type AttemptInFlight, type TakenJob, traceOf } from './attempt-in-flight.ts';
 import { endAttemptSpan, startAttemptSpan } from './attempt-span.ts';
 import type { AttemptCounts } from './counts.ts';
@@ -219,8 +226,8 @@ function record(
   const { store, limits } = context;
   const { job, begun, taken } = inFlight;
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
-  const recordAndEnd = async (lock: EndedDeliveryJob) => {
-    const turn = context.slots.turnOfParked(inFlight.slot, lock.room);
+  const recordAndEnd = async (lock: JobToEnd, room: number) => {
+    const turn = context.slots.turnOfParked(inFlight.slot, room);
     const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
     const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
     const ended = await recordSuccess(store, delivery, attempt, limits, cameBack, howToEnd);

@@ -118,8 +118,8 @@ const SURE: Claim = { isSure: () => true, confirm: async () => true };
 
 /** Handles a job that `pendingJob` has taken, and takes no further one. */
 function handle(job: DeliveryJob, { claim = SURE, found }: Partial<TakenJob> = {}) {
-  const lock = { ...LOCK, jobId: job.deliveryId, token: TOKEN, nextToken: undefined, laneToken: undefined, room: 0 };
-  return handleJob(context, job, { found, claim, end: (move) => move(lock) });
+  const lock = { ...LOCK, jobId: job.deliveryId, token: TOKEN, nextToken: undefined };
+  return handleJob(context, job, { found, claim, end: (move) => move(lock, 0) });
 }
 
 /** Waits until a delivery of the address has left its lane. */

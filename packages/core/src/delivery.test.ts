@@ -1,6 +1,6 @@
 /** The delivery: its states, and why an attempt or a delivery fails. */
 import { expect, it } from '@jest/globals';
-import { ATTEMPT_ERRORS, DELIVERY_STATUSES, FAILURE_REASONS, isFinished, jobIdOf, readJobId } from './index.ts';
+import { ATTEMPT_ERRORS, DELIVERY_STATUSES, FAILURE_REASONS, isFinished } from './index.ts';
 
 it('keeps the order of the delivery statuses, whose positions are stored in records', () => {
   expect(DELIVERY_STATUSES).toEqual(['pending', 'waiting_for_retry', 'held', 'succeeded', 'failed']);
@@ -12,12 +12,4 @@ it('names the errors of attempts as the interface does, and three more reasons o
   const errors = ['timeout', 'redirect', 'status', 'address_blocked', 'dns', 'connection', 'tls'];
   expect(ATTEMPT_ERRORS).toEqual(errors);
   expect(FAILURE_REASONS).toEqual([...errors, 'expired', 'subscription_deleted', 'cancelled', 'erased']);
-});
-it.each([
-  ['dlv_1', 0],
-  ['dlv_1.1', 1],
-  ['dlv_1.1764000000000', 1_764_000_000_000],
-])('gives the job %s the delivery and the generation %i', (id, generation) => {
-  expect(jobIdOf({ deliveryId: 'dlv_1', generation })).toBe(id);
-  expect(readJobId(id)).toEqual({ deliveryId: 'dlv_1', generation });
 });

@@ -22,6 +22,7 @@ export * from './header-text.ts';
 export * from './health.ts';
 export * from './ids.ts';
 export * from './incident.ts';
+export * from './job.ts';
 export * from './json.ts';
 export * from './known-or-new.ts';
 export * from './match.ts';

@@ -1,8 +1,8 @@
 /** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { DAY_MS, HOUR_MS, StorageUnavailable } from '@posthorn/core';
+import { DAY_MS, HOUR_MS, type NextJob, StorageUnavailable, type Take } from '@posthorn/core';
 import { Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';
-import { type FoundJob, finishJob, lookForJobs, type NextJob, type Store, type Take, takeJobs } from '@posthorn/store';
+import { type FoundJob, finishJob, lookForJobs, type Store, takeJobs } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import { ErrorCode, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
@@ -25,7 +25,14 @@ let errors: string[];
 let onError: (error: Error) => void;
 
 const add = (...ids: string[]) => addJobs(jobQueues, 0, ids.map(testJob));
-async function takeOne({ nextToken, ...lock }: { nextToken: string; lockMs: number; nowMs: number }): Promise<NextJob> {
+async function takeOne({
+  nextToken,
+  ...lock
+}: {
+  nextToken: string;
+  lockMs: number;
+  nowMs: number;
+}): Promise<NextJob<FoundJob>> {
   const [taken] = await takeFrom(store, { partition: 0, token: nextToken, limit: 1 }, lock);
   return taken!;
 }

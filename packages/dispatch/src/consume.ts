@@ -3,19 +3,12 @@
  * take the next in one step.
  */
 import type { DeliveryJob } from '@posthorn/core';
-import {
-  type Claim,
-  Consumer,
-  type ConsumerOptions,
-  type Ended,
-  type JobOutcome,
-  type LockedJob,
-} from '@posthorn/queue';
+import { type Claim, Consumer, type ConsumerOptions, type EndJob, type JobOutcome } from '@posthorn/queue';
 import {
   deliveryOfJob,
-  type EndedJob,
   type FoundJob,
   finishJob,
+  type JobToEnd,
   lookForJobs,
   onDisconnect,
   partitionsWithWorkers,
@@ -26,11 +19,8 @@ import {
   watchWorkers,
 } from '@posthorn/store';
 
-/** A job that ends. `room`: how many further jobs the process may take, besides one in place of this. */
-export type EndedDeliveryJob = EndedJob & Pick<LockedJob, 'room'>;
-
-/** Ends a job by a script that also takes the next one. May be repeated after an error. */
-export type EndDeliveryJob = <E extends Ended<FoundJob>>(move: (lock: EndedDeliveryJob) => Promise<E>) => Promise<E>;
+/** Ends the job of a delivery by a script of packages/store. */
+export type EndDeliveryJob = EndJob<FoundJob, JobToEnd>;
 
 export interface DeliveryConsumerOptions
   extends Pick<
@@ -68,7 +58,7 @@ export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consum
     handle(found, end, claim) {
       const job = deliveryOfJob(found);
       return job
-        ? handle(job, found, (move) => end((lock) => move({ ...lock, worker })), claim)
+        ? handle(job, found, (move) => end((lock, room) => move({ ...lock, worker }, room)), claim)
         : Promise.resolve({ kind: 'done' });
     },
   });

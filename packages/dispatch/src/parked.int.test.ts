@@ -1,15 +1,24 @@
 /** Deliveries that are parked where their jobs would be taken, and taken where another one of their address ends. */
 import { describe, expect, it } from '@jest/globals';
-import { type DeliveryJob, deliveryIdPrefix, type Event, eventRef, jointRefOf, partitionOf } from '@posthorn/core';
+import {
+  type DeliveryJob,
+  deliveryIdPrefix,
+  type Event,
+  eventRef,
+  jointRefOf,
+  type NextJob,
+  partitionOf,
+  RETRY_PRIORITY,
+} from '@posthorn/core';
 import {
   addressesToRelease,
   beginAttempt,
   changeSubscription,
   decodeEvent,
   deliveryOfJob,
+  type FoundJob,
   laneLength,
   loadEvent,
-  type NextJob,
   parkJob,
   type Room,
   releaseDeliveries,
@@ -17,7 +26,6 @@ import {
   storeEvent,
   takeJobs,
 } from '@posthorn/store';
-import { RETRY_PRIORITY } from '../../queue/src/job.ts';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import { attempt, begin, event, loadOne, park, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
@@ -44,7 +52,7 @@ function workerWith(room: Partial<Room>) {
   };
   return { worker, told };
 }
-const idOf = (taken: NextJob | undefined) => (taken && 'job' in taken ? taken.job.id : taken);
+const idOf = (taken: NextJob<FoundJob> | undefined) => (taken && 'job' in taken ? taken.job.id : taken);
 const idsOf = ({ parkedJobs }: { parkedJobs: readonly { id: string }[] }) => parkedJobs.map(({ id }) => id);
 const parked = (id = subscriptionId) => laneLength(store, 'parked', id);
 const queueKey = (name: string) => `${store.prefix}:{${partition}}:deliveries:${name}`;

@@ -1,11 +1,11 @@
 /** For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and jobs. */
 import { afterEach, beforeEach } from '@jest/globals';
-import { type DeliveryJob, type EventRef, jobIdOf, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, type EventRef, jobIdOf, type NextJob, partitionOf } from '@posthorn/core';
 import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import {
   deliveryOfJob,
-  type EndedJob,
-  type NextJob,
+  type FoundJob,
+  type JobToEnd,
   recordSuccess,
   type Store,
   type WorkerView,
@@ -75,7 +75,7 @@ const knows = (event: EventRef): WorkerView => ({
   parked: () => undefined,
 });
 
-export async function takeOne(token: string, knownEvent?: EventRef): Promise<NextJob> {
+export async function takeOne(token: string, knownEvent?: EventRef): Promise<NextJob<FoundJob>> {
   const worker = knownEvent && knows(knownEvent);
   const [taken] = await takeFrom(store, { partition, token, limit: 1 }, { ...lock(token), worker });
   return taken!;
@@ -102,7 +102,7 @@ export async function succeed(
   job: DeliveryJob,
   token: string,
   nextToken?: string,
-  change: Partial<EndedJob> = {},
+  change: Partial<JobToEnd> = {},
   { number = 1, by = store } = {},
 ) {
   const delivery = { id: job.deliveryId, event: job.event, createdAtMs: time.nowMs };

@@ -1,52 +1,25 @@
 /** What a consumer is given: how jobs are taken, handled and ended, and how soon those of dead workers are taken over. */
+import type { LockedJob, LockTimes, NextJob, Take } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import type { JobOutcome } from './endings.ts';
 import type { Claim, LeasesOptions } from './leases.ts';
 import type { LostRepliesOptions } from './lost-replies.ts';
-
-/** How long a job that is taken is locked, and since when. */
-interface LockTimes {
-  lockMs: number;
-  nowMs: number;
-}
-
-/** How the next job is locked, if one is to be taken. */
-interface NextLock extends LockTimes {
-  nextToken: string | undefined;
-}
-
-/** Jobs to take from one partition, at most `limit`. */
-export interface Take {
-  partition: number;
-  token: string;
-  limit: number;
-}
-
-/** A job that is locked to this process, and how the next one is locked. */
-export interface LockedJob extends NextLock {
-  jobId: string;
-  token: string;
-  /** Locks the job of a delivery that is parked. */
-  laneToken: string | undefined;
-  /** How many further jobs this process may take, besides one in place of this. */
-  room: number;
-}
-
-/** A job that was taken, with what was read of it; or when the next one is due (undefined: when one is added). */
-export type Taken<J> = { job: J } | { dueAtMs: number | undefined };
 
 /** What was taken with the end of a job. */
 export interface Ended<J> {
   /** 0, or BullMQ's error code where the job could not be ended. */
   code: number;
   /** What the queue gave; undefined if nothing was taken from it, and jobs may be left. */
-  next: Taken<J> | undefined;
+  next: NextJob<J> | undefined;
   /** Jobs of deliveries that were parked. */
   parkedJobs?: readonly J[];
 }
 
-/** Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. */
-export type EndJob<J> = <E extends Ended<J>>(move: (lock: LockedJob) => Promise<E>) => Promise<E>;
+/**
+ * Ends a job by a script of the caller, which also takes the next one. May be repeated after an error. `room`: how many
+ * further jobs this process may take, besides one in place of this.
+ */
+export type EndJob<J, L = LockedJob> = <E extends Ended<J>>(move: (lock: L, room: number) => Promise<E>) => Promise<E>;
 
 export interface ConsumerOptions<J extends { id: string }>
   extends Pick<LeasesOptions, 'watch' | 'findWatched' | 'onTakenOver' | 'clocks'>,
@@ -66,7 +39,7 @@ export interface ConsumerOptions<J extends { id: string }>
    * for each, first those of `takes`, to the jobs or an error. If fewer than `limit` wait, the last one says when the
    * next is due; otherwise jobs may be left. In Redis Cluster it is called for one partition at once.
    */
-  take: (takes: readonly Take[], marked: readonly Take[], lock: LockTimes) => Promise<(Taken<J>[] | Error)[]>;
+  take: (takes: readonly Take[], marked: readonly Take[], lock: LockTimes) => Promise<(NextJob<J>[] | Error)[]>;
   /** Ends a job that is over and takes the next one. */
   finish: (partition: number, lock: LockedJob) => Promise<Ended<J>>;
   /**

@@ -3,10 +3,10 @@
  * BullMQ's Worker and works on BullMQ's keys: the end of one job and the taking of the next can be one step with what
  * else is stored (docs/decisions, 45).
  */
-import { StorageUnavailable, withTimeLimit } from '@posthorn/core';
+import { type LockedJob, type NextJob, StorageUnavailable, type Take, withTimeLimit } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { createBurst } from './burst.ts';
-import type { ConsumerOptions, ConsumerTimings, Ended, EndJob, LockedJob, Take, Taken } from './consumer-options.ts';
+import type { ConsumerOptions, ConsumerTimings, Ended, EndJob } from './consumer-options.ts';
 import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
 import { createJobLocks, type Lock } from './job-locks.ts';
 import { type Claim, Leases } from './leases.ts';
@@ -247,7 +247,7 @@ export class Consumer<J extends { id: string }> {
       return { partition: index, token, limit: taking };
     });
     const lock = { lockMs: this.#timings.lockMs, nowMs: Date.now() };
-    let taken: (Taken<J>[] | Error)[];
+    let taken: (NextJob<J>[] | Error)[];
     try {
       taken = await this.#options.take(wanted.slice(0, takes.length), wanted.slice(takes.length), lock);
     } catch (error) {
@@ -264,7 +264,7 @@ export class Consumer<J extends { id: string }> {
   }
 
   /** Notes which jobs were taken from a partition. Returns what begins them. */
-  #took(request: Request, taken: Taken<J>[] | Error): () => void {
+  #took(request: Request, taken: NextJob<J>[] | Error): () => void {
     const { partition, token } = request;
     if (taken instanceof Error) {
       this.#lostReplies.over(request, true);
@@ -293,7 +293,7 @@ export class Consumer<J extends { id: string }> {
   }
 
   /** Notes whether the queue of a partition had a job. Returns the job. */
-  #found(partition: Partition, taken: Taken<J>): J | undefined {
+  #found(partition: Partition, taken: NextJob<J>): J | undefined {
     if ('dueAtMs' in taken) {
       this.#partitions.foundEmpty(partition, taken.dueAtMs);
       return undefined;
@@ -339,7 +339,7 @@ export class Consumer<J extends { id: string }> {
   }
 
   /** Ends a job by a script, which also takes the next ones. */
-  async #end<E extends Ended<J>>(running: Running<J>, move: (lock: LockedJob) => Promise<E>): Promise<E> {
+  async #end<E extends Ended<J>>(running: Running<J>, move: (lock: LockedJob, room: number) => Promise<E>): Promise<E> {
     await this.#burst.over();
     const { partition, job, lock } = running;
     const mayTake = this.#canTake() && this.#leases.isSure(partition.index);
@@ -347,15 +347,15 @@ export class Consumer<J extends { id: string }> {
     const takesNext = mayTake && this.#partitions.mayTakeNext(partition);
     const request = takesNext || (mayTake && room > 0) ? this.#request(partition) : undefined;
     lock.isEnding = true;
-    const result = await move({
+    const locked = {
       jobId: job.id,
       token: lock.token,
       nextToken: takesNext ? request?.token : undefined,
       laneToken: request?.token,
-      room,
       lockMs: this.#timings.lockMs,
       nowMs: Date.now(),
-    }).catch((error: unknown) => {
+    };
+    const result = await move(locked, room).catch((error: unknown) => {
       lock.isEnding = false;
       if (request) this.#lostReplies.over(request, true);
       throw error;

@@ -2,9 +2,8 @@
  * How a job ends that is not simply over: BullMQ's own scripts put it back or keep it as failed. Also what BullMQ does
  * for the jobs of dead workers.
  */
-import { StorageUnavailable } from '@posthorn/core';
+import { QUEUE_NAME, RETRY_PRIORITY, StorageUnavailable } from '@posthorn/core';
 import { ConnectionClosedError, createRedisBackend, ErrorCode, type MinimalJob, type WorkerOptions } from 'bullmq';
-import { QUEUE_NAME, RETRY_PRIORITY } from './job.ts';
 import { LimitedQueues, type LimitedQueuesOptions } from './limited-queues.ts';
 
 /** The outcome of a job. */

@@ -1,8 +1,7 @@
 /** The queues of all partitions: finds, counts and removes jobs, and moves retries ahead. Scripts of the store add them. */
-import { type DeliveryJob, deliveryIdPrefix, jobIdOf } from '@posthorn/core';
+import { type DeliveryJob, deliveryIdPrefix, jobIdOf, QUEUE_NAME } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { QUEUE_NAME } from './job.ts';
 
 /** BullMQ always writes a stream of events; this keeps it at a few kB. */
 const MAX_EVENTS_KEPT = 1_000;

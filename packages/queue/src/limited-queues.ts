@@ -1,6 +1,6 @@
 /** Wakes workers for queues in which operators limit how many jobs may be active (BullMQ's global concurrency). */
+import { QUEUE_NAME } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
-import { QUEUE_NAME } from './job.ts';
 
 /** Sets the marker if jobs wait. Keys: `wait`, `prioritized`, `marker`. */
 const WAKE = `if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then redis.call('ZADD', KEYS[3], 0, '0') end`;

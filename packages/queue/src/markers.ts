@@ -1,7 +1,6 @@
 /** Waits for the markers that BullMQ sets when a job is added to an empty queue or is due later. */
-import { TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
+import { QUEUE_NAME, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
-import { QUEUE_NAME } from './job.ts';
 import type { Partition, Partitions } from './partitions.ts';
 
 /** A reply that is later than the timeout by this is not coming: the connection was lost unnoticed. */

@@ -1,7 +1,6 @@
 /** Adds jobs as BullMQ does. Posthorn itself adds them in the scripts that make or release deliveries. */
-import { type DeliveryJob, jobIdOf } from '@posthorn/core';
+import { type DeliveryJob, jobIdOf, RETRY_PRIORITY } from '@posthorn/core';
 import type { JobsOptions } from 'bullmq';
-import { RETRY_PRIORITY } from './job.ts';
 import type { JobQueues } from './job-queues.ts';
 
 type JobToAdd = DeliveryJob & {

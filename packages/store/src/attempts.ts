@@ -26,7 +26,7 @@ import {
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
 import { decodeKind } from './event-record.ts';
 import { keepEvent, prefixOfEvent } from './events.ts';
-import type { EndedJob } from './jobs.ts';
+import type { JobToEnd } from './jobs.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from './keys.ts';
 import { type EndedSuccess, recordTogether } from './record-successes.ts';
 import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
@@ -236,7 +236,7 @@ export function recordSuccess(
   attempt: Attempt,
   limits: { maxAttempts: number },
   cameBack: (() => CameBack) | undefined,
-  lock: EndedJob,
+  lock: JobToEnd,
 ): Promise<EndedSuccess> {
   const { event, createdAtMs } = delivery;
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;

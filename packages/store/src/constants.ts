@@ -18,6 +18,7 @@ import {
   type NoticeType,
   REPLAY_STATUSES,
   RESUME_OUTCOMES,
+  RETRY_PRIORITY,
   type ResumeOutcome,
   type StatusReason,
   type SubscriptionStatus,
@@ -66,8 +67,6 @@ const MAX_PARKED_AT_ONCE = 64;
 const SHARE_OF_ACTIVE = 0.7;
 /** With a higher limit, the active ones are not looked through: that would take Redis longer than the rest of a script. */
 const MAX_ACTIVE_LOOKED_THROUGH = 200;
-/** BullMQ's priority of a retry's job; packages/queue says why. A test of packages/dispatch compares the two. */
-const RETRY_PRIORITY = 1;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
 const OVERDUE_AFTER_MS = 60_000;
 /** While others of its address are overdue, a retry is so after this. */

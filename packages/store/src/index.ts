@@ -105,7 +105,7 @@ export { createReplicaWait, type ReplicaWait, TooFewReplicas } from './replicas.
 export { rescueJobs } from './rescue-jobs.ts';
 export { loadResponses } from './responses.ts';
 export { announceRules, readRules } from './rules.ts';
-export type { EventRecord, FoundJob, NextJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
+export type { EventRecord, FoundJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
 export { announceSearch, isSearchOn, searchEvents } from './search-index.ts';
 export { readServerState, type ServerState } from './server-state.ts';
 export { deleteSession, loadSession, saveSession } from './sessions.ts';

@@ -1,21 +1,19 @@
 /** Takes jobs out of BullMQ's queue and ends them, in the same step as what else Redis has to do for their deliveries. */
-import { type DeliveryJob, type EventRef, readJobId } from '@posthorn/core';
+import {
+  type DeliveryJob,
+  type EventRef,
+  type LockedJob,
+  type LockTimes,
+  type NextJob,
+  readJobId,
+  type Take,
+} from '@posthorn/core';
 import { withCircuitBreaker } from './circuit-breaker.ts';
 import { DELIVERY_PLACES } from './constants.ts';
 import { writeAtOnce } from './join-writes.ts';
 import { partitionPrefix } from './keys.ts';
-import { type FoundJob, type NextJob, runScript, type ScriptResult } from './scripts.ts';
+import { type FoundJob, runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
-
-/** How a job that is taken next is locked. */
-export interface NextLock {
-  /** Identifies the lock; undefined: no job is taken. */
-  nextToken: string | undefined;
-  lockMs: number;
-  nowMs: number;
-  /** Without one, any number of jobs may be taken, and nothing is parked. */
-  worker?: WorkerView | undefined;
-}
 
 /** What a script that takes jobs has to know of the worker. */
 export interface WorkerView {
@@ -41,33 +39,25 @@ export interface Room {
 
 const NO_LIMIT: Room = { perAddress: Number.MAX_SAFE_INTEGER, busy: '', dueBeforeMs: 0 };
 
-/** A job that ends, with the token of its lock. */
-export interface EndedJob extends NextLock {
-  jobId: string;
-  token: string;
-  /** Identifies the locks of parked deliveries of the same address that are taken; undefined: none is. Only with a success. */
-  laneToken?: string | undefined;
+/** For whom a script takes jobs. Without a worker, any number may be taken, and nothing is parked. */
+interface ForWorker {
+  worker?: WorkerView | undefined;
+}
+
+/** A job to end by a script which also takes the next ones. */
+export interface JobToEnd extends LockedJob, ForWorker {
   /** This many parked deliveries may be taken in place of a job of the queue. Undefined: one, if the queue has none for this worker. */
   parkedFirst?: number | undefined;
 }
 
 /** What the scripts that take jobs are sent of the worker, and of the locks. */
-export function ofWorker({ spansPartitions }: Store, { lockMs, nowMs, worker }: Omit<NextLock, 'nextToken'>) {
+export function ofWorker({ spansPartitions }: Store, { lockMs, nowMs, worker }: LockTimes & ForWorker) {
   return { lockMs, nowMs, spansPartitions, knownEvent: worker?.knownEvent(), ...(worker?.room() ?? NO_LIMIT) };
 }
 
 /** Tells the worker of which addresses a script has parked deliveries. */
-export function tellParked({ worker }: Pick<NextLock, 'worker'>, parkedAddresses: readonly string[]): void {
+export function tellParked({ worker }: ForWorker, parkedAddresses: readonly string[]): void {
   if (parkedAddresses.length > 0) worker?.parked(parkedAddresses);
-}
-
-/** Jobs to take from one partition. */
-export interface Take {
-  partition: number;
-  /** Identifies the locks. */
-  token: string;
-  /** At most this many. */
-  limit: number;
 }
 
 /**
@@ -80,8 +70,8 @@ export async function takeJobs(
   store: Store,
   takes: readonly Take[],
   marked: readonly Take[],
-  lock: Omit<NextLock, 'nextToken'>,
-): Promise<(NextJob[] | Error)[]> {
+  lock: LockTimes & ForWorker,
+): Promise<(NextJob<FoundJob>[] | Error)[]> {
   const first = partitionPrefix(store, takes[0]?.partition ?? 0);
   const groupOf = ({ partition, token, limit }: Take) => ({ home: partitionPrefix(store, partition), token, limit });
   const values = { ...ofWorker(store, lock), takes: takes.map(groupOf), marked: marked.map(groupOf) };
@@ -113,7 +103,7 @@ export async function lookForJobs(
 export async function finishJob(
   store: Store,
   partition: number,
-  lock: EndedJob,
+  lock: JobToEnd,
 ): Promise<Omit<ScriptResult<'finishJob'>, 'parkedAddresses'>> {
   const values = { ...lock, ...ofWorker(store, lock) };
   const { parkedAddresses, ...ended } = await runScript(store, 'finishJob', partitionPrefix(store, partition), values);

@@ -1,5 +1,12 @@
 /** Spells every key in Redis; of BullMQ's own, only how they begin (`queueKey`). docs/architecture.md has the table. */
-import { type EventRef, jointRefOf, partitionOf, partitionOfId, type SubscriptionStatus } from '@posthorn/core';
+import {
+  type EventRef,
+  jointRefOf,
+  partitionOf,
+  partitionOfId,
+  QUEUE_NAME,
+  type SubscriptionStatus,
+} from '@posthorn/core';
 
 interface Partitioned {
   /** KEY_PREFIX. */
@@ -161,10 +168,5 @@ export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix
 export const publisherUsageKey = (keyPrefix: string, publisher: string) => `${keyPrefix}:stored:${publisher}`;
 /** Hash of what is one for the whole installation: the stored format, its processes, the number of partitions, the workers' rules. */
 export const installationKey = (keyPrefix: string) => `${keyPrefix}:installation`;
-/**
- * The name of the one queue of BullMQ that each partition has. packages/queue has the same one: otherwise the scripts
- * here would take none of the jobs that it adds, and the tests of packages/dispatch would fail.
- */
-const QUEUE_NAME = 'deliveries';
 /** One of BullMQ's keys, such as `wait`, or that of a job by its id. */
 export const queueKey = (prefix: string, name: string) => `${prefix}:${QUEUE_NAME}:${name}`;

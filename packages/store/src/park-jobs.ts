@@ -1,6 +1,6 @@
 /** Parks deliveries whose jobs found no free slot. */
 import type { DeliveryJob } from '@posthorn/core';
-import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
+import { type JobToEnd, ofWorker, tellParked } from './jobs.ts';
 import { joinCalls } from './join-calls.ts';
 import { prefixOfId } from './keys.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
@@ -13,7 +13,7 @@ interface ParkedJob extends Pick<DeliveryJob, 'generation' | 'subscriptionId'> {
   /** The prefix of the delivery's partition. */
   prefix: string;
   id: string;
-  lock: EndedJob;
+  lock: JobToEnd;
 }
 
 type EndedParked = ScriptResult<'parkJobs'>['ended'][number];
@@ -26,7 +26,7 @@ const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, pref
  * `superseded` if the delivery has another job or ended, or another worker has the job. `code`: 0, or BullMQ's error
  * code where the job could not be ended. May be repeated. Throws the error of Redis.
  */
-export async function parkJob(store: Store, job: DeliveryJob, lock: EndedJob): Promise<EndedParked> {
+export async function parkJob(store: Store, job: DeliveryJob, lock: JobToEnd): Promise<EndedParked> {
   const { deliveryId: id, generation, subscriptionId } = job;
   return await parkTogether(store, { prefix: prefixOfId(store, id), id, generation, subscriptionId, lock });
 }

@@ -3,7 +3,7 @@
  * is done in it for one delivery.
  */
 import { DEFAULT_MAX_ATTEMPTS } from '@posthorn/core';
-import { type EndedJob, ofWorker, tellParked } from './jobs.ts';
+import { type JobToEnd, ofWorker, tellParked } from './jobs.ts';
 import { joinCalls } from './join-calls.ts';
 import { runScript, type ScriptResult } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -24,7 +24,7 @@ export interface Success {
   maxAttempts: number;
   response: string | undefined;
   responsesUntilMs: number | undefined;
-  lock: EndedJob;
+  lock: JobToEnd;
 }
 
 export type EndedSuccess = ScriptResult<'recordSuccesses'>['ended'][number];

@@ -1,5 +1,5 @@
 /** Reads what the scripts of scripts.ts return: words, lists, jobs and events. */
-import { type EventRef, jointRefOf } from '@posthorn/core';
+import { type EventRef, jointRefOf, type NextJob } from '@posthorn/core';
 import { ADDRESS_PLACES, DELIVERY_FIELDS, DELIVERY_PLACES, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 import { replyError } from './storage-errors.ts';
 
@@ -70,10 +70,7 @@ function hashOf(reply: unknown): Record<string, string> {
   return hash;
 }
 
-/** The job that was taken, or when the next one is due (undefined: when one is added). */
-export type NextJob = { job: FoundJob } | { dueAtMs: number | undefined };
-
-function nextJob(reply: unknown): NextJob {
+function nextJob(reply: unknown): NextJob<FoundJob> {
   const read = list(reply);
   if (read[0] === '') return { dueAtMs: read[1] === '' ? undefined : Number(read[1]) };
   return { job: foundJob(read) };
@@ -137,7 +134,7 @@ export function storedEvent(reply: unknown): EventReply {
   return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(place ?? 'own') };
 }
 
-function jobsOf(next: NextJob | undefined): FoundJob[] {
+function jobsOf(next: NextJob<FoundJob> | undefined): FoundJob[] {
   return next && 'job' in next ? [next.job] : [];
 }
 

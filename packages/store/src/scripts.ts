@@ -32,7 +32,6 @@ export type {
   EventRecord,
   EventReply,
   FoundJob,
-  NextJob,
   ReplayRefusal,
   TryNowRefusal,
 } from './script-replies.ts';
