@@ -7,6 +7,7 @@
 -- lane's alone.
 --@include add-job
 --@include release-held
+--@include put-on-hold
 --@include may-pass
 --@include error-text
 
@@ -34,10 +35,7 @@ local function release(lane, sub, limit)
       local event = eventOf(id, found[4])
       released[#released + 1] = id
       if hold then
-        call('HSET', key, 'st', HELD)
-        call('HDEL', key, 'x')
-        move(id, created, st, HELD)
-        call('ZADD', KEY_HELD .. sub, created, id)
+        putOnHold(id, sub, created, st)
         released[#released + 1] = HELD_NOW
       else
         local isRetry = attempts ~= '0'
