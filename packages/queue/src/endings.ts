@@ -141,5 +141,5 @@ const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotEx
  * outcome.
  */
 export function isJobGone(error: Error): boolean {
-  return JOB_GONE.has((error as { code?: unknown }).code) || error.message.startsWith('could not renew lock');
+  return JOB_GONE.has((error as { code?: unknown }).code);
 }

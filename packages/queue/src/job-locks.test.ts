@@ -1,19 +1,21 @@
 /** Which locks are renewed, and which lost ones are reported. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { ErrorCode } from 'bullmq';
+import { isJobGone } from './endings.ts';
 import { createJobLocks } from './job-locks.ts';
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
 it('reports a lock that is lost, but not that of a job that ends or has ended', async () => {
-  const problems: unknown[] = [];
+  const problems: Error[] = [];
   const locks = createJobLocks({
     lockMs: 40_000,
     extend: async (_partition, ids) => {
       locks.remove(ended);
       return ids;
     },
-    onError: (error) => void problems.push(error),
+    onError: (error) => void problems.push(error as Error),
   });
   locks.start();
   locks.add(0, 'lost', 'token');
@@ -22,7 +24,8 @@ it('reports a lock that is lost, but not that of a job that ends or has ended', 
   ending.isEnding = true;
   await jest.advanceTimersByTimeAsync(20_000);
   locks.stop();
-  expect(problems).toEqual([new Error('could not renew lock for job lost')]);
+  expect(problems).toMatchObject([{ message: 'could not renew lock for job lost', code: ErrorCode.JobLockNotExist }]);
+  expect(problems.map(isJobGone)).toEqual([true]);
 });
 
 it('renews each lock once it is older than a quarter of its life, those of a partition together', async () => {

@@ -1,5 +1,6 @@
 /** The locks of the jobs in flight: while they are renewed, no other worker takes the jobs over. */
 import { ActiveList } from '@posthorn/core';
+import { ErrorCode } from 'bullmq';
 
 export interface Lock {
   readonly partition: number;
@@ -16,6 +17,11 @@ export interface JobLocksOptions {
   /** Renews locks of one partition. Resolves to the jobs whose lock is lost. */
   extend: (partition: number, jobIds: string[], tokens: string[]) => Promise<string[]>;
   onError: (error: unknown) => void;
+}
+
+/** Has the code that BullMQ gives for a job without a lock: perhaps another worker has the job now. */
+function lostLock(jobId: string): Error {
+  return Object.assign(new Error(`could not renew lock for job ${jobId}`), { code: ErrorCode.JobLockNotExist });
 }
 
 export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
@@ -36,7 +42,7 @@ export function createJobLocks({ lockMs, extend, onError }: JobLocksOptions) {
     for (const id of lost) {
       // A job that ended meanwhile has no lock any more.
       const lock = asked.find(({ jobId }) => jobId === id);
-      if (lock && held.has(lock) && !lock.isEnding) onError(new Error(`could not renew lock for job ${id}`));
+      if (lock && held.has(lock) && !lock.isEnding) onError(lostLock(id));
     }
   };
   return {
