@@ -134,6 +134,6 @@ async function deliver(store: Store, subscriptionId: string, i: number, nowMs: n
       ? ({ kind: 'failed', reason: 'status' } as const)
       : ({ kind: 'retry', delayMs: 1_000 * DAY_MS, nextAttemptAtMs: nowMs + 1_000 * DAY_MS } as const);
   const delivery = { id: made!.deliveryId, event: stored.ref, createdAtMs: nowMs };
-  await recordVerdict(store, delivery, attempt, verdict, { pauseAfter: 1e9, maxAttempts: 6 });
+  await recordVerdict(store, { delivery, attempt, verdict, limits: { pauseAfter: 1e9, maxAttempts: 6 } });
   return event.id;
 }

@@ -251,12 +251,11 @@ async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {
   if (!('created' in answer)) throw new Error('The event already exists');
   const { deliveryId } = answer.created[0]!;
   const attempt = { number: 1, startedAtMs: nowMs, durationMs: 10, statusCode: 500, error: 'status' } as const;
-  await recordFailure(
-    store,
-    { id: deliveryId, event: stored.ref, createdAtMs: nowMs },
+  await recordFailure(store, {
+    delivery: { id: deliveryId, event: stored.ref, createdAtMs: nowMs },
     attempt,
-    { kind: 'retry', delayMs: dueAtMs - nowMs, nextAttemptAtMs: dueAtMs },
-    { pauseAfter: 20, maxAttempts: 6 },
-  );
+    verdict: { kind: 'retry', delayMs: dueAtMs - nowMs, nextAttemptAtMs: dueAtMs },
+    limits: { pauseAfter: 20, maxAttempts: 6 },
+  });
   return { deliveryId, generation: 0, subscriptionId, event: stored.ref, isRetry: true };
 }

@@ -230,14 +230,14 @@ function record(
     const turn = context.slots.turnOfParked(inFlight.slot, room);
     const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
     const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
-    const ended = await recordSuccess(store, delivery, attempt, limits, cameBack, howToEnd);
+    const ended = await recordSuccess(store, { delivery, attempt, limits, cameBack, lock: howToEnd });
     inFlight.followedBy = { turn, jobs: ended.parkedJobs };
     return ended;
   };
   const recordOnce = (): Promise<Recorded> =>
     verdict.kind === 'succeeded'
       ? taken.end(recordAndEnd)
-      : recordFailure(store, delivery, attempt, verdict, limits, cameBack);
+      : recordFailure(store, { delivery, attempt, verdict, limits, cameBack });
   return untilStored(recordOnce, context.giveUp);
 }
 
@@ -262,7 +262,8 @@ async function endWithoutAttempt(
 ): Promise<Attempted> {
   const { store, clock, logger } = context;
   const partition = partitionOfId(job.deliveryId, store.partitions);
-  await endDeliveries(store, partition, [{ id: job.deliveryId, event: job.event }], reason, clock.now());
+  const deliveries = [{ id: job.deliveryId, event: job.event }];
+  await endDeliveries(store, { partition, deliveries, reason, nowMs: clock.now() });
   logger.warn(
     { delivery_id: job.deliveryId, event_id: eventIdOf(job.event), reason, trace_id: event?.trace?.traceId },
     'delivery.ended_without_attempt',

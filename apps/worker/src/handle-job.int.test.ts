@@ -196,7 +196,8 @@ it('learns that an attempt failed although its delivery ended meanwhile', async 
   context.sender = {
     ...context.sender,
     async send() {
-      await endDeliveries(store, 0, [{ id: job.deliveryId, event: job.event }], 'expired', Date.now());
+      const deliveries = [{ id: job.deliveryId, event: job.event }];
+      await endDeliveries(store, { partition: 0, deliveries, reason: 'expired', nowMs: Date.now() });
       return { kind: 'responded', statusCode: 500, ip: null };
     },
   };

@@ -25,7 +25,8 @@ export async function* closeInSteps(
   const partition = partitionOf(subscriptionId, store.partitions);
   const deletion = await deletionOf(store, subscriptionId);
   for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
-    await jobQueues.remove(partition, await endDeliveries(store, partition, deliveries, 'subscription_deleted', now()));
+    const reason = 'subscription_deleted';
+    await jobQueues.remove(partition, await endDeliveries(store, { partition, deliveries, reason, nowMs: now() }));
     yield deliveries.length;
   }
   await clearDeletedSubscription(store, subscriptionId, deletion);

@@ -107,11 +107,11 @@ export async function succeed(
 ) {
   const delivery = { id: job.deliveryId, event: job.event, createdAtMs: time.nowMs };
   const attempt = { number, startedAtMs: time.nowMs, durationMs: 5, statusCode: 200, error: null };
-  const ended = {
+  const ending = {
     ...lock(nextToken),
     jobId: jobIdOf(job),
     token,
     ...change,
   };
-  return await recordSuccess(by, delivery, attempt, { maxAttempts: 6 }, undefined, ended);
+  return await recordSuccess(by, { delivery, attempt, limits: { maxAttempts: 6 }, lock: ending });
 }

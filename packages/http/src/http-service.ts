@@ -69,11 +69,9 @@ export type HttpSettings = Pick<SharedSettings, 'HOST' | 'MAX_CLIENT_CONNECTIONS
 /** Serves an express app. Port 0 selects a free port. `listener` gets the requests in place of the app. */
 export function createHttpService(
   app: Express,
-  port: number,
-  settings: HttpSettings,
-  registry: Registry,
-  listener: RequestListener = app,
+  options: { port: number; settings: HttpSettings; registry: Registry; listener?: RequestListener | undefined },
 ): HttpService {
+  const { port, settings, registry, listener = app } = options;
   const { HOST: host } = settings;
   const server = createServer({
     IncomingMessage: withPrototype(IncomingMessage, app.request),

@@ -35,7 +35,7 @@ export function serveApi(options: ApiOptions): ApiService {
   const { api, settings, registry, logger, before } = options;
   const onError = problemHandler(logger);
   const listen = (app: Express, port: number, listener?: RequestListener) =>
-    createHttpService(app.use(notFoundHandler, onError), port, settings, registry, listener);
+    createHttpService(app.use(notFoundHandler, onError), { port, settings, registry, listener });
   const operations =
     settings.OPERATIONS_PORT === undefined ? undefined : listen(operationsApp(options), settings.OPERATIONS_PORT);
   if (!operations) operationsRoutes(api, options);

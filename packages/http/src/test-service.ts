@@ -25,7 +25,7 @@ export async function startService(routes: (app: Express) => void): Promise<Http
   const app = createExpress();
   routes(app);
   app.use(notFoundHandler, problemHandler(logger));
-  service = createHttpService(app, 0, settings, new Registry());
+  service = createHttpService(app, { port: 0, settings, registry: new Registry() });
   await service.start();
   return service;
 }

@@ -64,7 +64,12 @@ async function deliver(subscriptionId: string, verdict: Verdict) {
   const delivery = await make(subscriptionId);
   const error = verdict.kind === 'succeeded' ? null : 'timeout';
   const attempt = { number: 1, startedAtMs: nowMs, durationMs: 1, statusCode: null, error } as const;
-  return await recordVerdict(store, delivery, attempt, verdict, { pauseAfter: PAUSE_AFTER, maxAttempts: 6 });
+  return await recordVerdict(store, {
+    delivery,
+    attempt,
+    verdict,
+    limits: { pauseAfter: PAUSE_AFTER, maxAttempts: 6 },
+  });
 }
 
 const deliveryEvents = fc.constantFrom(

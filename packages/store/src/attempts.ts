@@ -178,25 +178,38 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
 export type Recorded = ScriptResult<'recordFailure'>;
 
 /** A delivery that was attempted. */
-export interface AttemptedDelivery {
+interface AttemptedDelivery {
   id: string;
   event: EventRef;
   createdAtMs: number;
 }
 
+interface AttemptToRecord {
+  delivery: AttemptedDelivery;
+  attempt: Attempt;
+  /** Returns what came back, to be kept. It is called late, because the body may still be arriving. */
+  cameBack?: (() => CameBack) | undefined;
+}
+
+interface FailedAttempt extends AttemptToRecord {
+  verdict: Exclude<Verdict, { kind: 'succeeded' }>;
+  limits: { pauseAfter: number; maxAttempts: number };
+}
+
+interface SucceededAttempt extends AttemptToRecord {
+  limits: { maxAttempts: number };
+  lock: JobToEnd;
+}
+
 /**
  * Records an attempt that failed with its verdict, and counts the address's consecutive failures, in one step. Extends
- * the event's life first, so that a failed delivery never outlives the event that it would replay. `cameBack` returns
- * what came back, to be kept. It is called late, because the body may still be arriving.
+ * the event's life first, so that a failed delivery never outlives the event that it would replay.
  */
 export async function recordFailure(
   store: Store,
-  { id, event, createdAtMs }: AttemptedDelivery,
-  attempt: Attempt,
-  verdict: Exclude<Verdict, { kind: 'succeeded' }>,
-  limits: { pauseAfter: number; maxAttempts: number },
-  cameBack?: () => CameBack,
+  { delivery, attempt, verdict, limits, cameBack }: FailedAttempt,
 ): Promise<Recorded> {
+  const { id, event, createdAtMs } = delivery;
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
   const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
   const neededUntilMs = (nextAttemptAtMs ?? endedAtMs) + keptWhileUnfinishedMs(store);
@@ -227,16 +240,12 @@ function unlessUnavailable(error: unknown): void {
 
 /**
  * Records an attempt that succeeded, ends its job, and takes the next one if there is a token for it, in one step. One
- * script does that for all successes of one turn of the event loop. `cameBack`: as of `recordFailure`, but kept only
- * after a failure. `code`: 0, or BullMQ's error code if the job could not be ended.
+ * script does that for all successes of one turn of the event loop. What came back is kept only after a failure.
+ * `code`: 0, or BullMQ's error code if the job could not be ended.
  */
 export function recordSuccess(
   store: Store,
-  delivery: AttemptedDelivery,
-  attempt: Attempt,
-  limits: { maxAttempts: number },
-  cameBack: (() => CameBack) | undefined,
-  lock: JobToEnd,
+  { delivery, attempt, limits, cameBack, lock }: SucceededAttempt,
 ): Promise<EndedSuccess> {
   const { event, createdAtMs } = delivery;
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;

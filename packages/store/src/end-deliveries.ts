@@ -17,17 +17,21 @@ export async function heldBefore(
   return await loadExisting(store, await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit));
 }
 
+interface DeliveriesToEnd {
+  partition: number;
+  deliveries: readonly { id: string; event: EventRef }[];
+  reason: Extract<FailureReason, 'expired' | 'subscription_deleted' | 'erased'>;
+  nowMs: number;
+  onlyHeld?: boolean;
+}
+
 /**
  * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns
  * the jobs they may still have, for the caller to remove.
  */
 export async function endDeliveries(
   store: Store,
-  partition: number,
-  deliveries: readonly { id: string; event: EventRef }[],
-  reason: Extract<FailureReason, 'expired' | 'subscription_deleted' | 'erased'>,
-  nowMs: number,
-  options: { onlyHeld?: boolean } = {},
+  { partition, deliveries, reason, nowMs, onlyHeld = false }: DeliveriesToEnd,
 ): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {
   if (deliveries.length === 0) return [];
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
@@ -37,7 +41,7 @@ export async function endDeliveries(
     nowMs,
     expiresAtMs,
     retentionMs: store.retentionMs,
-    onlyHeld: options.onlyHeld ?? false,
+    onlyHeld,
     deliveries,
   });
 }

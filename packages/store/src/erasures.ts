@@ -74,7 +74,10 @@ export async function confirmErasure(
   nowMs: number,
   { operator }: AuditNote,
 ): Promise<'advanced' | 'gone' | ErasureStatus> {
-  return await advance(store, erasure, ['counting', 'counted'], 'running', nowMs, {
+  return await advance(store, erasure, {
+    from: ['counting', 'counted'],
+    to: 'running',
+    nowMs,
     auditEntry: auditEntry('erasure.started', operator, { ...erasure, unsent }),
     fields: { unsent, confirmed_at: nowMs, confirmed_by: operator ?? '' },
   });
@@ -86,7 +89,10 @@ export async function cancelErasure(
   erasure: Erasure,
   nowMs: number,
 ): Promise<'advanced' | 'gone' | ErasureStatus> {
-  const result = await advance(store, erasure, ['counting', 'counted'], 'cancelled', nowMs, {
+  const result = await advance(store, erasure, {
+    from: ['counting', 'counted'],
+    to: 'cancelled',
+    nowMs,
     fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
   });
   if (result === 'advanced') await forgetProgress(store, erasure.id);
@@ -101,8 +107,11 @@ export async function settleErasure(
   nowMs: number,
 ): Promise<boolean> {
   if (to === 'cancelled') return (await cancelErasure(store, erasure, nowMs)) === 'advanced';
-  if (to !== 'done') return (await advance(store, erasure, [erasure.status], to, nowMs)) === 'advanced';
-  const result = await advance(store, erasure, ['running', 'waiting'], 'done', nowMs, {
+  if (to !== 'done') return (await advance(store, erasure, { from: [erasure.status], to, nowMs })) === 'advanced';
+  const result = await advance(store, erasure, {
+    from: ['running', 'waiting'],
+    to: 'done',
+    nowMs,
     auditEntry: auditEntry('erasure.done', erasure.confirmedBy, erasure),
     fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
   });
@@ -110,14 +119,16 @@ export async function settleErasure(
   return result === 'advanced';
 }
 
-async function advance(
-  store: Store,
-  { id }: Erasure,
-  from: readonly ErasureStatus[],
-  to: ErasureStatus,
-  nowMs: number,
-  { auditEntry, fields = {} }: { auditEntry?: AuditEntry; fields?: Record<string, string | number> } = {},
-) {
+/** A change of an erasure's status, only from one of those in `from`, and of other fields. */
+interface Advance {
+  from: readonly ErasureStatus[];
+  to: ErasureStatus;
+  nowMs: number;
+  auditEntry?: AuditEntry;
+  fields?: Record<string, string | number>;
+}
+
+async function advance(store: Store, { id }: Erasure, { from, to, nowMs, auditEntry, fields = {} }: Advance) {
   return await runScript(store, 'advanceErasure', first(store), {
     id,
     from: ` ${from.join(' ')} `,

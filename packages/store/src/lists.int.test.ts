@@ -200,9 +200,9 @@ describe('lists', () => {
     for (const [i, { id }] of order.toSorted((x, y) => x.at - y.at).entries()) {
       const format = { current: () => (i % 11 === 0 ? 1 : 2), confirm: () => undefined };
       const delivery = await loadOne(id);
-      const done = { number: 1, startedAtMs: time.nowMs, durationMs: 10, statusCode: 200, error: null };
+      const attempt = { number: 1, startedAtMs: time.nowMs, durationMs: 10, statusCode: 200, error: null };
       const limits = { pauseAfter: 20, maxAttempts: 6 };
-      await recordVerdict({ ...store, format }, delivery, done, { kind: 'succeeded' }, limits);
+      await recordVerdict({ ...store, format }, { delivery, attempt, verdict: { kind: 'succeeded' }, limits });
     }
     const sizes = await Promise.all(
       [a, b].map(async ({ id }) => {

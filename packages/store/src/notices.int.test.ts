@@ -53,17 +53,19 @@ describe('notices', () => {
     while (partitionOf(other.id, store.partitions) !== partition) other = await subscribe({ status: 'paused' });
     const ids = [];
     for (const { id } of [one, other, one, one]) ids.push(await deliverTo(id));
-    const held = await Promise.all(ids.map(loadOne));
+    const deliveries = await Promise.all(ids.map(loadOne));
+    const expire = () =>
+      endDeliveries(store, { partition, deliveries, reason: 'expired', nowMs: time.nowMs, onlyHeld: true });
     const notices = async () =>
       (await waitingNotices(store, partition, 100, {})).filter(({ type }) => type === 'delivery.failed');
-    await endDeliveries(store, partition, held, 'expired', time.nowMs, { onlyHeld: true });
+    await expire();
     expect(await notices()).toMatchObject([
       { subscriptionId: one.id, deliveryId: ids[0], deliveries: 3, reason: 'expired' },
       { subscriptionId: other.id, deliveryId: ids[1], deliveries: 1, reason: 'expired' },
     ]);
     const statuses = (await Promise.all(ids.map(loadOne))).map(({ status }) => status);
     expect(statuses).toEqual(['failed', 'failed', 'failed', 'failed']);
-    await endDeliveries(store, partition, held, 'expired', time.nowMs, { onlyHeld: true });
+    await expire();
     expect(await notices()).toHaveLength(2);
   });
   it('beyond about 100,000 are dropped, oldest first, and counted', async () => {
@@ -99,9 +101,9 @@ describe('notices', () => {
     const { id } = await subscribe();
     for (let i = 0; i < 3; i++) {
       const delivery = await loadOne(await deliverTo(id));
-      const made: Attempt = { number: 1, startedAtMs: time.nowMs, durationMs: 0, statusCode: 500, error: 'status' };
+      const attempt: Attempt = { number: 1, startedAtMs: time.nowMs, durationMs: 0, statusCode: 500, error: 'status' };
       const verdict = { kind: 'failed', reason: 'status' } as const;
-      await recordFailure(store, delivery, made, verdict, { pauseAfter: 2, maxAttempts: 1 });
+      await recordFailure(store, { delivery, attempt, verdict, limits: { pauseAfter: 2, maxAttempts: 1 } });
     }
     const notices = await waitingNotices(store, partitionOf(id, store.partitions), 10, {});
     expect(notices.filter(({ type }) => type === 'subscription.paused')).toMatchObject([

@@ -54,7 +54,8 @@ export function openStore(
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis);
   const { identity, formats = READABLE, onMismatch = () => undefined, onWarning = () => undefined } = options;
-  const format = new KnownFormat({ redis, prefix, partitions }, formats, identity, onMismatch, onWarning);
+  const formatOptions = { readable: formats, identity, onMismatch, onGone: onWarning };
+  const format = new KnownFormat({ redis, prefix, partitions }, formatOptions);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const lives = { retentionMs, succeededRetentionMs };
   const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format };

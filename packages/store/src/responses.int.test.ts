@@ -71,7 +71,8 @@ describe('what came back', () => {
     await changeSubscription(store, late.subscription.id, (now) => ({ ...now, status: 'paused' }));
     time.nowMs += RETENTION;
     await begin({ deliveryId: late.deliveryId, generation: 0, subscriptionId: late.subscription.id }, time.nowMs);
-    await endDeliveries(store, late.partition, [await loadOne(late.deliveryId)], 'expired', time.nowMs);
+    const deliveries = [await loadOne(late.deliveryId)];
+    await endDeliveries(store, { partition: late.partition, deliveries, reason: 'expired', nowMs: time.nowMs });
     expect(await store.redis.pexpiretime(late.key)).toBe(time.nowMs + RETENTION + DAY_MS);
   });
   it('is not written twice, or after the end', async () => {

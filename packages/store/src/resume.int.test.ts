@@ -1,6 +1,6 @@
 /** A resume sends one held delivery first, its trial; what happens to all others depends on it. */
 import { describe, expect, it } from '@jest/globals';
-import { eventRef, nextAddressState, partitionOf, releasedAtMs, type Verdict } from '@posthorn/core';
+import { type EventRef, eventRef, nextAddressState, partitionOf, releasedAtMs, type Verdict } from '@posthorn/core';
 import {
   addressesToRelease,
   changeSubscription,
@@ -36,6 +36,13 @@ const change = (id: string, kind: Change) =>
 const stateOf = async (id: string) => (await loadSubscriptions(store, [id]))[0]!;
 const retry = (): Verdict => ({ kind: 'retry', delayMs: 300_000, nextAttemptAtMs: time.nowMs + 300_000 });
 const partition = (id: string) => partitionOf(id, store.partitions);
+const expire = (id: string, delivery: { id: string; event: EventRef }) =>
+  endDeliveries(store, {
+    partition: partition(id),
+    deliveries: [delivery],
+    reason: 'expired',
+    nowMs: time.nowMs,
+  });
 /** The waiting jobs of an address's partition: those of first attempts, and those behind them. */
 const queueOf = async (id: string) => {
   const key = (name: string) => `${partitionPrefix(store, partition(id))}:deliveries:${name}`;
@@ -194,7 +201,7 @@ describe('a resume', () => {
     const { id, held } = await pausedWith(1);
     await change(id, 'resumed');
     const { event: ref } = await loadOne(held[0]!);
-    await endDeliveries(store, partition(id), [{ id: held[0]!, event: ref }], 'expired', time.nowMs);
+    await expire(id, { id: held[0]!, event: ref });
     expect(await trialOf(id)).toBeUndefined();
     expect(await stateOf(id)).toMatchObject({ status: 'active', resuming: false });
     expect(await resumingAddresses(store, partition(id))).toEqual([]);
@@ -250,7 +257,7 @@ describe('a trial', () => {
   });
   it('is replaced if it ended without an attempt', async () => {
     const { id, held, trial } = await resumedWith(2);
-    await endDeliveries(store, partition(id), [{ id: trial.deliveryId, event: trial.event }], 'expired', time.nowMs);
+    await expire(id, { id: trial.deliveryId, event: trial.event });
     expect(await trialOf(id)).toMatchObject({ deliveryId: held[1] });
   });
   it('of an address that an operator has paused is held, and its result does not count', async () => {

@@ -80,9 +80,9 @@ describe('retention', () => {
     const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
     const partition = partitionOf(subscription.id, store.partitions);
     expect(await heldBefore(store, partition, time.nowMs - 1, 10)).toEqual([]);
-    const old = await heldBefore(store, partition, time.nowMs, 10);
+    const deliveries = await heldBefore(store, partition, time.nowMs, 10);
     time.nowMs += RETENTION;
-    await endDeliveries(store, partition, old, 'expired', time.nowMs, { onlyHeld: true });
+    await endDeliveries(store, { partition, deliveries, reason: 'expired', nowMs: time.nowMs, onlyHeld: true });
     expect(await loadOne(deliveryId)).toMatchObject({
       status: 'failed',
       failureReason: 'expired',

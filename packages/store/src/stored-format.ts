@@ -63,16 +63,18 @@ export class KnownFormat implements StoredFormat {
    */
   constructor(
     store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
-    readable: FormatRange,
-    identity: ProcessIdentity | undefined,
-    onMismatch: (error: StartError) => void,
-    onGone: (reason: string) => void,
+    options: {
+      readable: FormatRange;
+      identity: ProcessIdentity | undefined;
+      onMismatch: (error: StartError) => void;
+      onGone: (reason: string) => void;
+    },
   ) {
     this.#store = store;
-    this.#readable = readable;
-    this.#identity = identity;
-    this.#onMismatch = onMismatch;
-    this.#onGone = onGone;
+    this.#readable = options.readable;
+    this.#identity = options.identity;
+    this.#onMismatch = options.onMismatch;
+    this.#onGone = options.onGone;
   }
 
   current(): number {

@@ -1,18 +1,15 @@
 /** For tests and benchmarks: records attempts with any verdict, as a worker does. */
-import type { Attempt, CameBack, Verdict } from '@posthorn/core';
-import { type AttemptedDelivery, type Recorded, recordFailure, recordSuccess } from './attempts.ts';
+import type { Verdict } from '@posthorn/core';
+import { type Recorded, recordFailure, recordSuccess } from './attempts.ts';
 import type { Store } from './store.ts';
 
 /** Records an attempt. The job stays: nobody has taken it. */
 export function recordVerdict(
   store: Store,
-  delivery: AttemptedDelivery,
-  attempt: Attempt,
-  verdict: Verdict,
-  limits: { pauseAfter: number; maxAttempts: number },
-  cameBack?: () => CameBack,
+  attempted: Omit<Parameters<typeof recordFailure>[1], 'verdict'> & { verdict: Verdict },
 ): Promise<Recorded> {
-  if (verdict.kind !== 'succeeded') return recordFailure(store, delivery, attempt, verdict, limits, cameBack);
+  const { delivery, attempt, verdict } = attempted;
+  if (verdict.kind !== 'succeeded') return recordFailure(store, { ...attempted, verdict });
   const noJob = { jobId: delivery.id, token: '', nextToken: undefined, lockMs: 1, nowMs: attempt.startedAtMs };
-  return recordSuccess(store, delivery, attempt, limits, cameBack, noJob);
+  return recordSuccess(store, { ...attempted, lock: noJob });
 }

@@ -101,7 +101,13 @@ export async function attempt(
     error: verdict.kind === 'succeeded' ? null : 'timeout',
   };
   const kept = cameBack && (() => cameBack);
-  return await recordVerdict(store, delivery, made, verdict, { pauseAfter, maxAttempts: 6 }, kept);
+  return await recordVerdict(store, {
+    delivery,
+    attempt: made,
+    verdict,
+    limits: { pauseAfter, maxAttempts: 6 },
+    cameBack: kept,
+  });
 }
 
 /** Reports attempts like a worker: `x` is a failed one (500), `t` a timeout, `.` a success; each takes 10 ms. */

@@ -22,7 +22,8 @@ export async function end(id: string, verdict: Verdict = { kind: 'failed', reaso
     statusCode: ok ? 200 : null,
     error: ok ? null : 'timeout',
   };
-  await recordVerdict(store, await loadOne(id), made, verdict, { pauseAfter: 1_000, maxAttempts: 6 });
+  const limits = { pauseAfter: 1_000, maxAttempts: 6 };
+  await recordVerdict(store, { delivery: await loadOne(id), attempt: made, verdict, limits });
 }
 /** A delivery that has failed; resolves with its id. */
 export async function failed(subscriptionId: string): Promise<string> {

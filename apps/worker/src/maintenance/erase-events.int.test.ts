@@ -111,21 +111,20 @@ const came: CameBack = {
 async function attempt(id: string, verdict: Verdict): Promise<void> {
   const [delivery] = await loadDeliveries(store, [id]);
   const isOk = verdict.kind === 'succeeded';
-  const made = {
+  const attempt = {
     number: delivery!.attemptCount + 1,
     startedAtMs: clock.now(),
     durationMs: 5,
     statusCode: isOk ? 200 : 500,
     error: isOk ? null : ('status' as const),
   };
-  await recordVerdict(
-    store,
-    delivery!,
-    made,
+  await recordVerdict(store, {
+    delivery: delivery!,
+    attempt,
     verdict,
-    { pauseAfter: 20, maxAttempts: 6 },
-    isOk ? undefined : () => came,
-  );
+    limits: { pauseAfter: 20, maxAttempts: 6 },
+    cameBack: isOk ? undefined : () => came,
+  });
 }
 const failed: Verdict = { kind: 'failed', reason: 'status' };
 const load = async (id: string) => (await loadDeliveries(store, [id]))[0];

@@ -12,11 +12,11 @@ export const expireHeld = ({ store, clock, logger }: DutyContext): Duty => ({
   async run(partition) {
     for (let chunk = 0; chunk < MAX_CHUNKS_PER_RUN; chunk++) {
       const nowMs = clock.now();
-      const old = await heldBefore(store, partition, nowMs - store.retentionMs, CHUNK);
-      const ended = await endDeliveries(store, partition, old, 'expired', nowMs, { onlyHeld: true });
+      const deliveries = await heldBefore(store, partition, nowMs - store.retentionMs, CHUNK);
+      const ended = await endDeliveries(store, { partition, deliveries, reason: 'expired', nowMs, onlyHeld: true });
       if (ended.length > 0)
         logger.warn({ deliveries: ended.length, reason: 'expired' }, 'delivery.ended_without_attempt');
-      if (old.length < CHUNK) return;
+      if (deliveries.length < CHUNK) return;
     }
   },
 });
