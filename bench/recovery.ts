@@ -201,6 +201,7 @@ async function open(bench: Bench) {
       for (let start = 0; start < count; start += 100) {
         const delayMs = Math.max(1, dueAtMs - Date.now());
         const some = jobs.slice(start, start + 100).map((job) => ({ ...job, delayMs }));
+        // In place of the first job, which no worker has taken.
         await jobQueues.remove(0, some);
         await addJobs(jobQueues, 0, some);
       }

@@ -10,7 +10,10 @@ export const QUEUE_NAME = 'deliveries';
  */
 export const RETRY_PRIORITY = 1;
 
-/** Makes a worker read the delivery's record. No job contains a body, an address or a secret. A job of an older generation than the record's does nothing. */
+/**
+ * Makes a worker read the delivery's record; one of an older generation than the record's does nothing. No job contains
+ * a body, an address or a secret.
+ */
 export interface DeliveryJob {
   deliveryId: string;
   /**

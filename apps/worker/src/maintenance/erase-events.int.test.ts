@@ -111,7 +111,7 @@ const came: CameBack = {
 async function attempt(id: string, verdict: Verdict): Promise<void> {
   const [delivery] = await loadDeliveries(store, [id]);
   const isOk = verdict.kind === 'succeeded';
-  const attempt = {
+  const made = {
     number: delivery!.attemptCount + 1,
     startedAtMs: clock.now(),
     durationMs: 5,
@@ -120,7 +120,7 @@ async function attempt(id: string, verdict: Verdict): Promise<void> {
   };
   await recordVerdict(store, {
     delivery: delivery!,
-    attempt,
+    attempt: made,
     verdict,
     limits: { pauseAfter: 20, maxAttempts: 6 },
     cameBack: isOk ? undefined : () => came,
