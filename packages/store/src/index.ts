@@ -55,12 +55,11 @@ export {
 export { countProblems, listFailing, listMostHeld, readHealth } from './health.ts';
 export {
   deliveryOfJob,
-  type EndedJob,
   finishJob,
+  type JobToEnd,
   lookForJobs,
   putBackLost,
   type Room,
-  type Take,
   takeJobs,
   type WorkerView,
   watchWorkers,
