@@ -56,6 +56,16 @@ describe('a first job', () => {
     expect(await waiting(OURS)).toEqual(await waiting(THEIRS));
     expect(await marker(OURS)).toEqual(await marker(THEIRS));
   });
+  it('is in the queue also where the failed job of an expired delivery with the same id is still kept', async () => {
+    const id = await subscribeIn(OURS);
+    const stored = storedOf([id]);
+    const { deliveryId: jobId } = jobOf(stored, id);
+    await store.redis.hset(key(OURS, jobId), { name: id, timestamp: 1, failedReason: 'timeout' });
+    await store.redis.zadd(key(OURS, 'failed'), 1, jobId);
+    await storeEvent(store, stored);
+    await createDeliveries(store, stored);
+    expect(await waiting(OURS)).toEqual([jobId]);
+  });
   it('has no data since stored format 2, and BullMQ still reads it', async () => {
     const id = await subscribeIn(OURS);
     const [made] = await deliver([id]);
@@ -91,13 +101,14 @@ describe('a first job', () => {
     await expect(storeEvent(store, stored, { withDeliveries: true })).rejects.toThrow(/^WRONGTYPE /);
     expect(await waiting(THEIRS)).toEqual([deliveryId(stored.ref, ids[1]!)]);
   });
-  it('leaves one that exists as it is', async () => {
+  it('is left as it is by a repeat', async () => {
     const id = await subscribeIn(OURS);
     const stored = storedOf([id]);
     const job = jobOf(stored, id);
-    await addJobs(jobQueues, OURS, [job]);
-    const before = await store.redis.hgetall(key(OURS, job.deliveryId));
     await storeEvent(store, stored);
+    await createDeliveries(store, stored);
+    const before = await store.redis.hgetall(key(OURS, job.deliveryId));
+    time.nowMs += 1;
     expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'pending' }]);
     expect(await store.redis.hgetall(key(OURS, job.deliveryId))).toEqual(before);
     expect(await waiting(OURS)).toEqual([job.deliveryId]);
