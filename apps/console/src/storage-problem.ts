@@ -1,6 +1,6 @@
 /** Tells operators why the storage is unavailable, and which partitions of a Redis Cluster are, and where. */
 import { AppError, StorageUnavailable } from '@posthorn/core';
-import { principalOf, storageUnavailable } from '@posthorn/http';
+import { callerName, storageUnavailable } from '@posthorn/http';
 import { shareResult } from '@posthorn/runtime';
 import { findUnavailable, type Store, type UnavailablePartition } from '@posthorn/store';
 import type { ErrorRequestHandler } from 'express';
@@ -33,7 +33,7 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
 export function storageProblem(store: Store): ErrorRequestHandler {
   const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
   return async (error, _request, response, _next) => {
-    if (!(error instanceof StorageUnavailable) || principalOf(response) === undefined) throw error;
+    if (!(error instanceof StorageUnavailable) || callerName(response) === '') throw error;
     const unavailable = await find();
     if (unavailable.length === 0 || unavailable.length === store.partitions) {
       throw storageUnavailable(error, `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}`);

@@ -128,7 +128,6 @@ export async function attemptDelivery(
         event,
         startedAtMs: clock.now(),
         span: startAttemptSpan(context.tracing, event.trace),
-        followedBy: undefined,
       });
     default:
       return begun satisfies never;
@@ -178,7 +177,7 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   // got the job meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return {
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
-    counted: { failed: error !== null, parked: recorded.parked, followedBy: inFlight.followedBy },
+    counted: { failed: error !== null, parked: recorded.parked, followedBy: recorded.followedBy },
   };
 }
 
@@ -222,7 +221,7 @@ function record(
   attempt: Attempt,
   verdict: Verdict,
   cameBack: SendResult['cameBack'],
-): Promise<Recorded> {
+): Promise<Recorded & { followedBy?: FollowedBy }> {
   const { store, limits } = context;
   const { job, begun, taken } = inFlight;
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
@@ -231,10 +230,9 @@ function record(
     const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
     const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
     const ended = await recordSuccess(store, { delivery, attempt, limits, cameBack, lock: howToEnd });
-    inFlight.followedBy = { turn, jobs: ended.parkedJobs };
-    return ended;
+    return { ...ended, followedBy: { turn, jobs: ended.parkedJobs } };
   };
-  const recordOnce = (): Promise<Recorded> =>
+  const recordOnce = (): Promise<Recorded & { followedBy?: FollowedBy }> =>
     verdict.kind === 'succeeded'
       ? taken.end(recordAndEnd)
       : recordFailure(store, { delivery, attempt, verdict, limits, cameBack });

@@ -5,7 +5,7 @@ import type { Claim } from '@posthorn/queue';
 import type { Span } from '@posthorn/runtime';
 import type { BegunAttempt, FoundJob } from '@posthorn/store';
 import type { EventToSend } from './event-bodies.ts';
-import type { FollowedBy, Slot } from './slots.ts';
+import type { Slot } from './slots.ts';
 
 /** What the consumer hands over with a job. */
 export interface TakenJob {
@@ -26,8 +26,6 @@ export interface AttemptInFlight {
   startedAtMs: number;
   /** Undefined if tracing is off, or the event has no trace that is sampled. */
   span: Span | undefined;
-  /** Set when its success is recorded. */
-  followedBy: FollowedBy | undefined;
 }
 
 /** The trace that the attempt belongs to: as its own span, otherwise that of its event. */

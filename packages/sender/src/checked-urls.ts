@@ -26,6 +26,7 @@ function checkedUrlOf(text: string, allowed: AllowedNetworks): CheckedUrl | Send
   if (!check.ok) {
     return {
       kind: 'address_blocked',
+      // A malformed URL is not saved: only where the rules became stricter since. The reasons of an attempt know none.
       reason: check.reason === 'malformed' ? 'private_address' : check.reason,
       ip: null,
     };

@@ -67,7 +67,11 @@ export function createOneOffSender(options: SenderOptions): Sender {
       if (options.signal?.aborted) return { kind: 'aborted', ip: null };
       const to = checkedUrlOf(request.url);
       if ('kind' in to) return to;
-      client ??= loadClient();
+      client ??= loadClient().catch((error: unknown) => {
+        // The next request tries again.
+        client = undefined;
+        throw error;
+      });
       const loaded = await client;
       // It may have fired meanwhile.
       if (options.signal?.aborted) return { kind: 'aborted', ip: null };

@@ -1,5 +1,6 @@
 /** Live feeds for operators: streams that processes write to only while a console has listeners, in batches. */
 import type { Attempt, DeliveryStatus, Environment, EventRef, EventType } from '@posthorn/core';
+import { execAll } from './exec-all.ts';
 import { listeningKey, partitionPrefix, publishedKey, tailingKey, tailKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -62,7 +63,7 @@ export async function announceListeners(store: Store, feed: Feed): Promise<void>
   const { watched, stream } = keysOf(store, feed);
   const isFirst = (await store.redis.set(watched, 1, 'PX', WATCHED_MS, 'NX')) === 'OK';
   if (isFirst) await append(store, feed, [BEGINNING], 0);
-  else await store.redis.multi().pexpire(watched, WATCHED_MS).pexpire(stream, FEED_LIFE_MS).exec();
+  else await execAll(store.redis.multi().pexpire(watched, WATCHED_MS).pexpire(stream, FEED_LIFE_MS));
 }
 
 /** Resolves with at most `limit` entries after a place in the stream, the oldest first. */
@@ -131,7 +132,7 @@ async function append(store: Store, feed: Feed, texts: string[], dropped: number
   const all = store.redis.multi();
   for (const [i, text] of texts.entries())
     all.xadd(stream, 'MAXLEN', '~', FEEDS[feed].maxEntries, '*', 'e', text, 'd', i === 0 ? dropped : 0);
-  await all.pexpire(stream, FEED_LIFE_MS).exec();
+  await execAll(all.pexpire(stream, FEED_LIFE_MS));
 }
 
 /** An attempt as it is shown live. */

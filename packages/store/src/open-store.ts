@@ -65,7 +65,9 @@ export function openStore(
     if (state !== 'open') return;
     format.doubt();
     // After a failover it is another server, perhaps with other settings. Most of the warnings were given at the start.
-    checkServer(redis).catch((error: Error) => error instanceof StartError && onWarning(error.message));
+    checkServer(redis).catch((error: Error) =>
+      error instanceof StartError ? onWarning(error.message) : onError(error),
+    );
   });
   return {
     name: 'store',

@@ -1,4 +1,6 @@
 /** Counts the bytes that each publisher has stored, by time. The quota is left to ingest. */
+
+import { execAll } from './exec-all.ts';
 import { publisherUsageKey } from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -21,9 +23,8 @@ export async function addPublisherUsage(
   const bucket = Math.floor(nowMs / bucketMs);
   const transaction = store.redis.multi();
   if (bytes > 0) transaction.hincrby(key, String(bucket), Math.round(bytes)).pexpire(key, store.retentionMs + bucketMs);
-  const replies = (await transaction.hgetall(key).exec()) ?? [];
-  for (const [error] of replies) if (error) throw error;
-  const counts = Object.entries(replies.at(-1)?.[1] as Record<string, string>);
+  const replies = await execAll(transaction.hgetall(key));
+  const counts = Object.entries(replies.at(-1) as Record<string, string>);
   // Numbers ahead of this one are of a shorter retention, which a process had before. A clock may be a little ahead.
   const isOutdated = ([number]: [string, string]) => Number(number) < bucket - BUCKETS || Number(number) > bucket + 1;
   const outdated = counts.filter(isOutdated).map(([number]) => number);

@@ -1,4 +1,6 @@
 /** Raises the stored format once no process needs the one in force any more, and says what the raise waits for. */
+
+import { execAll } from './exec-all.ts';
 import {
   decideRaise,
   type FormatRecord,
@@ -92,7 +94,7 @@ async function noteDecision(
       set({ settled_since: sinceMs, checked_since: checkedSinceMs, raises_at: raisesAtMs });
     }
   }
-  for (const [error] of (await change.exec()) ?? []) if (error) throw error;
+  await execAll(change);
 }
 
 /** The stored format, as operators see it. */

@@ -1,5 +1,6 @@
 /** The sites that workers reached lately, stored so that a worker that starts during an outage knows them too. */
 import { DAY_MS } from '@posthorn/core';
+import { execAll } from './exec-all.ts';
 import { partitionPrefix, reachedKey } from './keys.ts';
 import { pairs } from './sorted-set.ts';
 import type { Store } from './store.ts';
@@ -11,12 +12,8 @@ const LIFE_MS = DAY_MS;
 export async function saveReachedSites(store: Store, sites: readonly string[], nowMs: number): Promise<void> {
   if (sites.length === 0) return;
   const key = reachedKey(partitionPrefix(store, 0));
-  await store.redis
-    .multi()
-    .zadd(key, ...sites.flatMap((site) => [nowMs, site]))
-    .zremrangebyrank(key, 0, -MAX_REACHED - 1)
-    .pexpire(key, LIFE_MS)
-    .exec();
+  const change = store.redis.multi().zadd(key, ...sites.flatMap((site) => [nowMs, site]));
+  await execAll(change.zremrangebyrank(key, 0, -MAX_REACHED - 1).pexpire(key, LIFE_MS));
 }
 
 /** The sites saved by all workers, with the time at which each was last reached, oldest first. */

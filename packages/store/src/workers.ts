@@ -1,4 +1,6 @@
 /** The workers that are alive: each sends a heartbeat, by the clock of Redis, and deregisters when it stops. */
+
+import { execAll } from './exec-all.ts';
 import { partitionPrefix, workersKey, workersSeenKey } from './keys.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
@@ -33,7 +35,7 @@ export async function sendHeartbeat(store: Store, worker: WorkerState): Promise<
 /** Removes a worker that stops. */
 export async function deregisterWorker(store: Store, id: string): Promise<void> {
   const prefix = partitionPrefix(store, 0);
-  await store.redis.multi().hdel(workersKey(prefix), id).zrem(workersSeenKey(prefix), id).exec();
+  await execAll(store.redis.multi().hdel(workersKey(prefix), id).zrem(workersSeenKey(prefix), id));
 }
 
 /** The workers that are alive, and how long ago the heartbeat of each was. No process's clock matters. */
