@@ -6,7 +6,7 @@ export function readArguments<const T extends ParseArgsOptionsConfig>(options: T
   return orStop(options, () => parseArgs({ options, strict: true, allowPositionals: false }).values);
 }
 
-/** The same of a command that gives the other arguments to another program: the values, and those as `rest`. */
+/** Like `readArguments`, for a command that passes the other arguments on to another program: they are `rest`. */
 export function readArgumentsAndRest<const T extends ParseArgsOptionsConfig>(options: T) {
   return orStop(options, () => {
     const { values, positionals } = parseArgs({ options, strict: true, allowPositionals: true });

@@ -139,7 +139,7 @@ function besideItsDelivery(newId: string, { subscriptionIds: [only, another] }: 
   return isOne && partitions > 1 ? eventIdIn(partitionOf(only, partitions), partitions, newId) : newId;
 }
 
-/** Makes what is left to make of the deliveries of an event that is new. */
+/** Makes the deliveries of a new event that were not made in the step that stored it. */
 function completeNew(
   context: IngestContext,
   stored: StoredEvent,

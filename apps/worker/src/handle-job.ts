@@ -6,7 +6,7 @@ import { type AttemptContext, type Attempted, afterOutage, attemptDelivery } fro
 import type { TakenJob } from './attempt-in-flight.ts';
 import type { Capacity, Slot } from './slots.ts';
 
-/** The host of an address, and then its IP, may be known only after an attempt has its slot, and have no free one. */
+/** The first, and one each for a host and then an IP that become known only with the slot, and are full. */
 const MAX_TRIES = 3;
 
 /**

@@ -113,8 +113,8 @@ export class SlotLimits {
   }
 
   /**
-   * How many more deliveries of each address with half of its slots in flight, or slow, may be taken. Only their own
-   * attempts count: one that waits for those of others soon gets a slot.
+   * For each address that is slow or uses half of its slots: how many more of its deliveries may be taken. Only its own
+   * attempts count: an address that waits for those of others soon gets a slot.
    */
   roomOfBusy(): { address: Address; room: number }[] {
     const nowMs = this.#options.now();

@@ -11,7 +11,7 @@ export interface Publisher {
    * Context) names the span to which the event belongs; an invalid one is left out.
    */
   publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
-  /** Resolves when there is room for another event: of those that wait, for as many as there is room for. */
+  /** Resolves when the queue has room. Of several callers that wait, only as many resolve as there is room for, in order. */
   ready(): Promise<void>;
   /** Events that are not confirmed. */
   readonly pending: number;
@@ -231,7 +231,7 @@ class QueuedPublisher implements Publisher {
     const retryInMs = pauseMs(this.#failures, retryAfterMs);
     this.#pause = setTimeout(resume, retryInMs);
     this.#watchExpiry();
-    // On its own: what it throws is an error of its own, as in any listener, and sending goes on.
+    // In a microtask: what `onFailure` throws is an uncaught exception, and does not stop sending.
     queueMicrotask(() => this.#settings.onFailure(failure, retryInMs));
   }
 

@@ -55,7 +55,7 @@ export function ofWorker({ spansPartitions }: Store, { lockMs, nowMs, worker }: 
   return { lockMs, nowMs, spansPartitions, knownEvent: worker?.knownEvent(), ...(worker?.room() ?? NO_LIMIT) };
 }
 
-/** Tells the worker of which addresses a script has parked deliveries. */
+/** Tells the worker which addresses a script has parked deliveries of. */
 export function tellParked({ worker }: ForWorker, parkedAddresses: readonly string[]): void {
   if (parkedAddresses.length > 0) worker?.parked(parkedAddresses);
 }

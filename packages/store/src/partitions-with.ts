@@ -8,7 +8,7 @@ import type { Store } from './store.ts';
 interface WhatCounts {
   /** A key of the first partition. */
   keyOfAll?: string;
-  /** Asked where any of the keys may exist; resolves to more than 0 if those of a partition count. Without it, all do. */
+  /** Asked of each partition if any of the keys exists. More than 0: it has work. By default, any key is work. */
   countIn?: (prefix: string) => Promise<number>;
 }
 
