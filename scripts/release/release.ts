@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import semver from 'semver';
-import { formatReleases } from '../../packages/store/src/formats.ts';
+import { formatReleases } from '../../packages/store/src/format/formats.ts';
 
 /** Where the version is written besides the manifests: the text around it. */
 const OTHER_PLACES: readonly [file: string, before: string, after: string][] = [

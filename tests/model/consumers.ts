@@ -18,7 +18,7 @@ import {
   takeJobs,
   type WorkerView,
 } from '@posthorn/store';
-import type { TakenJob } from '../../apps/worker/src/attempt-in-flight.ts';
+import type { TakenJob } from '../../apps/worker/src/attempts/attempt-in-flight.ts';
 import { createEndings } from '../../packages/queue/src/endings.ts';
 import { activity, inOneStep, type Process, type Task } from './processes.ts';
 

@@ -48,7 +48,7 @@ export const NAMED: readonly Named[] = [
   })),
   {
     name: "the retry's delay counts from the attempt's start",
-    file: 'apps/worker/src/attempt-delivery.ts',
+    file: 'apps/worker/src/attempts/attempt-delivery.ts',
     original: 'context.retryDelaysMs, endedAtMs)',
     replacement: 'context.retryDelaysMs, startedAtMs)',
     tests: LIMITS,

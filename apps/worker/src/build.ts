@@ -22,21 +22,21 @@ import {
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
 import { checkSecrets, connectRedis, openStore } from '@posthorn/store';
 import type { Registry } from 'prom-client';
-import type { AttemptContext } from './attempt-delivery.ts';
-import { createAttempts } from './attempts.ts';
+import type { AttemptContext } from './attempts/attempt-delivery.ts';
+import { createAttempts } from './attempts/attempts.ts';
+import { createEventBodies, createForgetting } from './attempts/event-bodies.ts';
+import { attemptedLine } from './attempts/report-attempt.ts';
+import { createRequestSigner } from './attempts/sign-request.ts';
+import { createSucceededEvents } from './attempts/succeeded-events.ts';
 import type { WorkerSettings } from './config.ts';
 import { createAttemptCounts } from './counts.ts';
-import { createEventBodies, createForgetting } from './event-bodies.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createMaintenance } from './maintenance/maintenance.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createNoticeService } from './notices.ts';
 import { createOutbound } from './outbound.ts';
-import { attemptedLine } from './report-attempt.ts';
 import { createResealing } from './reseal-secrets.ts';
-import { createRequestSigner } from './sign-request.ts';
-import { Slots } from './slots.ts';
-import { createSucceededEvents } from './succeeded-events.ts';
+import { Slots } from './slots/slots.ts';
 import { createTail } from './tail.ts';
 
 /** How soon this worker takes over the work of dead processes. Production uses the defaults; tests use shorter times. */

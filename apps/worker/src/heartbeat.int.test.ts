@@ -4,7 +4,7 @@ import { createLogger, systemClock } from '@posthorn/runtime';
 import { aliveWorkers } from '@posthorn/store';
 import { store } from '../../../packages/store/src/test-deliveries.ts';
 import { createHeartbeat, type HeartbeatContext } from './heartbeat.ts';
-import { createReachedSites } from './reached-sites.ts';
+import { createReachedSites } from './outage/reached-sites.ts';
 
 it('deregisters a worker whose last counts cannot be stored', async () => {
   const counts = { inFlight: 0, flush: async () => Promise.reject(new Error('WRONGTYPE')) };

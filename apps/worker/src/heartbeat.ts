@@ -3,11 +3,11 @@ import { hostname } from 'node:os';
 import { eachInTurn } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
 import { announceRules, deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
+import type { SucceededEvents } from './attempts/succeeded-events.ts';
 import type { WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
-import type { Outages } from './network-outage.ts';
-import type { ReachedSites } from './reached-sites.ts';
-import type { SucceededEvents } from './succeeded-events.ts';
+import type { Outages } from './outage/network-outage.ts';
+import type { ReachedSites } from './outage/reached-sites.ts';
 
 export interface HeartbeatContext {
   store: Store;

@@ -2,11 +2,11 @@
 import { createRepeating, version } from '@posthorn/runtime';
 import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';
 import { listSubscriptions, loadReachedSites, type Store } from '@posthorn/store';
-import { createOutageAnnouncer, type OutageAnnouncerContext } from './announce-outage.ts';
 import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
-import { Outages } from './network-outage.ts';
-import { createReachedSites } from './reached-sites.ts';
+import { createOutageAnnouncer, type OutageAnnouncerContext } from './outage/announce-outage.ts';
+import { Outages } from './outage/network-outage.ts';
+import { createReachedSites } from './outage/reached-sites.ts';
 
 export interface OutboundContext extends OutageAnnouncerContext {
   settings: WorkerSettings;

@@ -10,10 +10,10 @@ import {
   readPage,
   type Source,
   type TimeRange,
-} from './page.ts';
+} from './lists/page.ts';
+import { readStreamBack } from './lists/stream.ts';
 import { runScript } from './scripts.ts';
 import { allPartitions, type Store } from './store.ts';
-import { readStreamBack } from './stream.ts';
 
 /** Who asks for a change. */
 export type AuditNote = Pick<AuditEntry, 'operator'>;

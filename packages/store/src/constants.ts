@@ -24,7 +24,7 @@ import {
   type SubscriptionStatus,
   TEST_EVENT_TYPE,
 } from '@posthorn/core';
-import { COMPACT_FORMAT, FIRST_FORMAT } from './formats.ts';
+import { COMPACT_FORMAT, FIRST_FORMAT } from './format/formats.ts';
 import * as keys from './keys.ts';
 
 /** The status that a subscription's key has between its deletion and the end of its last delivery. */

@@ -1,7 +1,7 @@
 /** Live feeds for operators: streams that processes write to only while a console has listeners, in batches. */
 import type { Attempt, DeliveryStatus, Environment, EventRef, EventType } from '@posthorn/core';
-import { execAll } from './exec-all.ts';
 import { listeningKey, partitionPrefix, publishedKey, tailingKey, tailKey } from './keys.ts';
+import { execAll } from './redis/exec-all.ts';
 import type { Store } from './store.ts';
 
 /** How long processes write after a console last said that it has listeners. */

@@ -1,21 +1,29 @@
 /** What the apps may do with what is stored. */
-export { type BegunAttempt, beginAttempt, type Recorded, recordFailure, recordSuccess } from './attempts.ts';
+
 export { type AuditRecord, appendAudit, listAudit } from './audit.ts';
-export { checkSecrets } from './check-secrets.ts';
-export { withCircuitBreaker } from './circuit-breaker.ts';
-export { connectRedis, onDisconnect } from './connect-redis.ts';
+export { type BegunAttempt, beginAttempt, type Recorded, recordFailure, recordSuccess } from './deliveries/attempts.ts';
+export { loadDeliveries, type StoredDelivery } from './deliveries/delivery-record.ts';
+export { endDeliveries, heldBefore } from './deliveries/end-deliveries.ts';
 export {
-  clearDeletedSubscription,
-  closingSubscriptions,
-  deletionOf,
-  unfinishedDeliveries,
-} from './deleted-subscriptions.ts';
-export { deliveriesOfEvent } from './deliveries-of-event.ts';
-export { loadDeliveries, type StoredDelivery } from './delivery-record.ts';
-export { createDirectory, type Directory, type SubscriptionQuery } from './directory.ts';
-export { endDeliveries, heldBefore } from './end-deliveries.ts';
-export { eraseFoundEvent } from './erase-found-event.ts';
-export { erasureProgress, eventsToErase, findNextEvents, scanningPartitions } from './erasure-events.ts';
+  deliveryOfJob,
+  finishJob,
+  type JobToEnd,
+  lookForJobs,
+  putBackLost,
+  type Room,
+  takeJobs,
+  type WorkerView,
+  watchWorkers,
+} from './deliveries/jobs.ts';
+export { addressesToRelease, laneLength, releaseDeliveries, resumingAddresses, sendTrial } from './deliveries/lanes.ts';
+export { makeTestDelivery } from './deliveries/make-test-delivery.ts';
+export { parkJob } from './deliveries/park-jobs.ts';
+export { rescueJobs } from './deliveries/rescue-jobs.ts';
+export { loadResponses } from './deliveries/responses.ts';
+export { makeDueNow } from './deliveries/try-now.ts';
+export { createDirectory, type Directory, type SubscriptionQuery } from './directory/directory.ts';
+export { eraseFoundEvent } from './erasures/erase-found-event.ts';
+export { erasureProgress, eventsToErase, findNextEvents, scanningPartitions } from './erasures/erasure-events.ts';
 export {
   cancelErasure,
   confirmErasure,
@@ -26,8 +34,9 @@ export {
   removeOpenErasure,
   settleErasure,
   startErasure,
-} from './erasures.ts';
-export { decodeEvent, type StoredEvent } from './event-record.ts';
+} from './erasures/erasures.ts';
+export { deliveriesOfEvent } from './events/deliveries-of-event.ts';
+export { decodeEvent, type StoredEvent } from './events/event-record.ts';
 export {
   confirmFanOut,
   findEvents,
@@ -36,8 +45,13 @@ export {
   keepEvent,
   loadEvent,
   prefixOfEvent,
-} from './events.ts';
-export { readCase } from './explain.ts';
+} from './events/events.ts';
+export { type FanOutContext, finishFanOuts, makeDeliveries } from './events/make-deliveries.ts';
+export { createMatcher, type Match, type Matcher } from './events/matcher.ts';
+export { announceSearch, isSearchOn, searchEvents } from './events/search-index.ts';
+export { type SucceededDelivery, shortenEvents } from './events/shorten-events.ts';
+export { type CreatedDelivery, createDeliveries, storeEvent } from './events/store-event.ts';
+export { MAX_DELIVERIES } from './events/store-events.ts';
 export {
   announceListeners,
   createFeedWriter,
@@ -52,21 +66,11 @@ export {
   type PublishedEntry,
   readFeed,
 } from './feeds.ts';
-export { countProblems, listFailing, listMostHeld, readHealth } from './health.ts';
-export {
-  deliveryOfJob,
-  finishJob,
-  type JobToEnd,
-  lookForJobs,
-  putBackLost,
-  type Room,
-  takeJobs,
-  type WorkerView,
-  watchWorkers,
-} from './jobs.ts';
+export { advanceFormat, readFormat } from './format/raise-format.ts';
+export type { ProcessIdentity } from './format/stored-format.ts';
 export { partitionPrefix } from './keys.ts';
-export { addressesToRelease, laneLength, releaseDeliveries, resumingAddresses, sendTrial } from './lanes.ts';
 export { freeLeases, giveUpLease, holdLease } from './leases.ts';
+export { readCase } from './lists/explain.ts';
 export {
   type DeliveryFilter,
   listDeliveries,
@@ -74,10 +78,8 @@ export {
   listReplays,
   listSubscriptions,
   readBacklog,
-} from './lists.ts';
-export { type FanOutContext, finishFanOuts, makeDeliveries } from './make-deliveries.ts';
-export { makeTestDelivery } from './make-test-delivery.ts';
-export { createMatcher, type Match, type Matcher } from './matcher.ts';
+} from './lists/lists.ts';
+export { BadCursor, type Page } from './lists/page.ts';
 export {
   addOutageNotice,
   droppedNotices,
@@ -87,28 +89,38 @@ export {
   waitingNotices,
 } from './notices.ts';
 export { openStore } from './open-store.ts';
-export { BadCursor, type Page } from './page.ts';
-export { parkJob } from './park-jobs.ts';
 export { partitionsWithNotices, partitionsWithWork, partitionsWithWorkers } from './partitions-with.ts';
 export { pruneFinished, pruneSucceeded } from './prune.ts';
 export { addPublisherUsage } from './publisher-usage.ts';
-export { advanceFormat, readFormat } from './raise-format.ts';
 export { loadReachedSites, saveReachedSites } from './reached-sites.ts';
-export { activeBatches, cancelBatch, loadBatch, loadBatchReplays, startBatch, stepBatch } from './replay-batches.ts';
-export { countCovered } from './replay-count.ts';
-export { cancelReplay, continueReplay, endUnattempted, unattempted } from './replay-decisions.ts';
-export { loadReplays } from './replay-record.ts';
-export { type Rehearsal, rehearseReplay } from './replay-rehearsal.ts';
-export { activeReplays, type ReplayScope, replayDelivery, replaysOf, startReplay, stepReplay } from './replays.ts';
-export { createReplicaWait, type ReplicaWait, TooFewReplicas } from './replicas.ts';
-export { rescueJobs } from './rescue-jobs.ts';
-export { loadResponses } from './responses.ts';
+export { withCircuitBreaker } from './redis/circuit-breaker.ts';
+export { connectRedis, onDisconnect } from './redis/connect-redis.ts';
+export { createReplicaWait, type ReplicaWait, TooFewReplicas } from './redis/replicas.ts';
+export { readServerState, type ServerState } from './redis/server-state.ts';
+export { findUnavailable, type UnavailablePartition } from './redis/unavailable-partitions.ts';
+export {
+  activeBatches,
+  cancelBatch,
+  loadBatch,
+  loadBatchReplays,
+  startBatch,
+  stepBatch,
+} from './replays/replay-batches.ts';
+export { countCovered } from './replays/replay-count.ts';
+export { cancelReplay, continueReplay, endUnattempted, unattempted } from './replays/replay-decisions.ts';
+export { loadReplays } from './replays/replay-record.ts';
+export { type Rehearsal, rehearseReplay } from './replays/replay-rehearsal.ts';
+export {
+  activeReplays,
+  type ReplayScope,
+  replayDelivery,
+  replaysOf,
+  startReplay,
+  stepReplay,
+} from './replays/replays.ts';
 export { announceRules, readRules } from './rules.ts';
 export type { EventRecord, FoundJob, ReplayRefusal, TryNowRefusal } from './scripts.ts';
-export { announceSearch, isSearchOn, searchEvents } from './search-index.ts';
-export { readServerState, type ServerState } from './server-state.ts';
 export { deleteSession, loadSession, saveSession } from './sessions.ts';
-export { type SucceededDelivery, shortenEvents } from './shorten-events.ts';
 export {
   type AddressAttempts,
   type AddressCounts,
@@ -122,9 +134,14 @@ export {
   readP99,
 } from './stats.ts';
 export { allPartitions, type Store } from './store.ts';
-export { type CreatedDelivery, createDeliveries, storeEvent } from './store-event.ts';
-export { MAX_DELIVERIES } from './store-events.ts';
-export type { ProcessIdentity } from './stored-format.ts';
+export { checkSecrets } from './subscriptions/check-secrets.ts';
+export {
+  clearDeletedSubscription,
+  closingSubscriptions,
+  deletionOf,
+  unfinishedDeliveries,
+} from './subscriptions/deleted-subscriptions.ts';
+export { countProblems, listFailing, listMostHeld, readHealth } from './subscriptions/health.ts';
 export {
   changeSubscription,
   deleteSubscription,
@@ -134,7 +151,5 @@ export {
   type StoredSubscription,
   saveSubscription,
   sealedSecretsAt,
-} from './subscriptions.ts';
-export { makeDueNow } from './try-now.ts';
-export { findUnavailable, type UnavailablePartition } from './unavailable-partitions.ts';
+} from './subscriptions/subscriptions.ts';
 export { aliveWorkers, deregisterWorker, sendHeartbeat, type WorkerState } from './workers.ts';

@@ -1,7 +1,7 @@
 /** Leases: which process does a kind of work in a partition. */
 import { Cluster } from 'ioredis';
-import { withCircuitBreaker } from './circuit-breaker.ts';
 import * as keys from './keys.ts';
+import { withCircuitBreaker } from './redis/circuit-breaker.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 

@@ -15,8 +15,8 @@ import {
   reportedDropped,
   waitingNotices,
 } from './index.ts';
+import { deliverTo, failed, run, start } from './replays/test-replays.ts';
 import { loadOne, store, subscribe, time } from './test-deliveries.ts';
-import { deliverTo, failed, run, start } from './test-replays.ts';
 import { RETENTION } from './test-store.ts';
 
 describe('notices', () => {

@@ -1,7 +1,7 @@
 /** Notices that have not been posted yet: one stream per partition. A notice is written with its change, and removed by the notifier. */
 import type { Notice, NoticeType } from '@posthorn/core';
 import { noticesDroppedKey, noticesKey, partitionPrefix } from './keys.ts';
-import { pairs } from './sorted-set.ts';
+import { pairs } from './lists/sorted-set.ts';
 import type { Store } from './store.ts';
 
 /** A notice with its position in the stream. */

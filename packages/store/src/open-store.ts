@@ -3,15 +3,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StartError, StorageUnavailable, withTimeLimit } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
-import { checkServer } from './check-server.ts';
-import { connectRedis, type RedisSettings } from './connect-redis.ts';
-import { type FormatRange, READABLE } from './formats.ts';
+import { type FormatRange, READABLE } from './format/formats.ts';
+import { KnownFormat, type ProcessIdentity } from './format/stored-format.ts';
 import { allPrefixes } from './keys.ts';
-import { createRedisReport } from './redis-report.ts';
+import { checkServer } from './redis/check-server.ts';
+import { connectRedis, type RedisSettings } from './redis/connect-redis.ts';
+import { createRedisReport } from './redis/redis-report.ts';
+import { checkAnyPartition } from './redis/unavailable-partitions.ts';
 import { defineScripts } from './scripts.ts';
 import type { Store } from './store.ts';
-import { KnownFormat, type ProcessIdentity } from './stored-format.ts';
-import { checkAnyPartition } from './unavailable-partitions.ts';
 
 /** Pause between two attempts to open the store while Redis is unavailable. */
 const START_RETRY_MS = 500;

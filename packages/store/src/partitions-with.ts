@@ -1,8 +1,8 @@
 /** Finds the partitions in which something waits, so that the others need not be asked. */
 import { StorageUnavailable } from '@posthorn/core';
 import { Cluster } from 'ioredis';
-import { withCircuitBreaker } from './circuit-breaker.ts';
 import * as keys from './keys.ts';
+import { withCircuitBreaker } from './redis/circuit-breaker.ts';
 import type { Store } from './store.ts';
 
 interface WhatCounts {

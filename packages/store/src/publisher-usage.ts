@@ -1,7 +1,7 @@
 /** Counts the bytes that each publisher has stored, by time. The quota is left to ingest. */
 
-import { execAll } from './exec-all.ts';
 import { publisherUsageKey } from './keys.ts';
+import { execAll } from './redis/exec-all.ts';
 import type { Store } from './store.ts';
 
 /** The retention is divided into this many buckets: stored bytes are subtracted up to a thirtieth of the retention late. */

@@ -1,8 +1,8 @@
 /** The sites that workers reached lately, stored so that a worker that starts during an outage knows them too. */
 import { DAY_MS } from '@posthorn/core';
-import { execAll } from './exec-all.ts';
 import { partitionPrefix, reachedKey } from './keys.ts';
-import { pairs } from './sorted-set.ts';
+import { pairs } from './lists/sorted-set.ts';
+import { execAll } from './redis/exec-all.ts';
 import type { Store } from './store.ts';
 
 const MAX_REACHED = 200;

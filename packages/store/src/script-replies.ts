@@ -1,7 +1,7 @@
 /** Reads what the scripts of scripts.ts return: words, lists, jobs and events. */
 import { type EventRef, jointRefOf, type NextJob } from '@posthorn/core';
 import { ADDRESS_PLACES, DELIVERY_FIELDS, DELIVERY_PLACES, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
-import { replyError } from './storage-errors.ts';
+import { replyError } from './redis/storage-errors.ts';
 
 /**
  * What a script says of a delivery that it was to make. `pending`: its first job is in the queue;

@@ -5,7 +5,9 @@
 import { ERASURE_STATUSES, type EventRef, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 import { HELD_NOW } from './constants.ts';
-import { FIRST_FORMAT } from './formats.ts';
+import { FIRST_FORMAT } from './format/formats.ts';
+import type { StoredFormat } from './format/stored-format.ts';
+import { replyError } from './redis/storage-errors.ts';
 import { composeScript, encodeArguments, type Script, script, takesFormat, type Values } from './script.ts';
 import {
   CREATED_STATES,
@@ -24,8 +26,6 @@ import {
   TRY_NOW_REFUSALS,
   takenJobs,
 } from './script-replies.ts';
-import { replyError } from './storage-errors.ts';
-import type { StoredFormat } from './stored-format.ts';
 
 export type {
   CreatedState,

@@ -1,8 +1,8 @@
 /** Scripts whose reply was lost, so that they were sent again: each does once what it was asked for, and says so. */
 import { describe, expect, it } from '@jest/globals';
 import { changeSubscription, deleteSubscription, loadSubscriptions, replayDelivery } from './index.ts';
+import { anna, failed, replaysIn } from './replays/test-replays.ts';
 import { attempt, loadOne, store, subscribe, time } from './test-deliveries.ts';
-import { anna, failed, replaysIn } from './test-replays.ts';
 import { sendTwice } from './test-send-twice.ts';
 
 describe('a change of a subscription that is sent again', () => {

@@ -9,8 +9,8 @@ import {
   throwRejections,
 } from '@posthorn/core';
 import { addressStatsKey, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
+import { pairs } from './lists/sorted-set.ts';
 import { runScript } from './scripts.ts';
-import { pairs } from './sorted-set.ts';
 import { readPartitions, type Store } from './store.ts';
 
 /** Minutes are kept for an hour, hours for a day, and a little longer, so that the oldest one shown is complete. */

@@ -1,6 +1,6 @@
 /** For tests and benchmarks: records attempts with any verdict, as a worker does. */
 import type { Verdict } from '@posthorn/core';
-import { type Recorded, recordFailure, recordSuccess } from './attempts.ts';
+import { type Recorded, recordFailure, recordSuccess } from './deliveries/attempts.ts';
 import type { Store } from './store.ts';
 
 /** Records an attempt. The job stays: nobody has taken it. */

@@ -1,6 +1,6 @@
 /** For tests: takes jobs of one partition, as a worker does. */
 import type { NextJob, Take } from '@posthorn/core';
-import { takeJobs } from './jobs.ts';
+import { takeJobs } from './deliveries/jobs.ts';
 import type { FoundJob } from './scripts.ts';
 import type { Store } from './store.ts';
 

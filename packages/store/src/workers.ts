@@ -1,7 +1,7 @@
 /** The workers that are alive: each sends a heartbeat, by the clock of Redis, and deregisters when it stops. */
 
-import { execAll } from './exec-all.ts';
 import { partitionPrefix, workersKey, workersSeenKey } from './keys.ts';
+import { execAll } from './redis/exec-all.ts';
 import { runScript } from './scripts.ts';
 import type { Store } from './store.ts';
 

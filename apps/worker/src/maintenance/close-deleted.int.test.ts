@@ -1,8 +1,8 @@
 /** How much a run does for deleted subscriptions, and that the next one goes on. */
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { closingSubscriptions, deleteSubscription, loadDeliveries, partitionPrefix } from '@posthorn/store';
+import { anna } from '../../../../packages/store/src/replays/test-replays.ts';
 import { deliver, store, subscribe, subscriptionIdIn, time } from '../../../../packages/store/src/test-deliveries.ts';
-import { anna } from '../../../../packages/store/src/test-replays.ts';
 import { closeDeleted } from './close-deleted.ts';
 import type { DutyContext } from './duty.ts';
 

@@ -41,7 +41,7 @@ import {
 } from '@posthorn/store';
 import { fakeClock, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { recordVerdict } from '../../../../packages/store/src/test-attempts.ts';
-import { createEventBodies } from '../event-bodies.ts';
+import { createEventBodies } from '../attempts/event-bodies.ts';
 import type { DutyContext } from './duty.ts';
 import { eraseEvents } from './erase-events.ts';
 

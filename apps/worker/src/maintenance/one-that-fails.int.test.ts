@@ -2,8 +2,8 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { partitionOf, StorageUnavailable } from '@posthorn/core';
 import { closingSubscriptions, deleteSubscription, laneLength, loadSubscriptions } from '@posthorn/store';
+import { anna } from '../../../../packages/store/src/replays/test-replays.ts';
 import { deliver, store, subscribe, time } from '../../../../packages/store/src/test-deliveries.ts';
-import { anna } from '../../../../packages/store/src/test-replays.ts';
 import { closeDeleted } from './close-deleted.ts';
 import type { DutyContext } from './duty.ts';
 import { releaseAtRate, releaseParked } from './release-lanes.ts';

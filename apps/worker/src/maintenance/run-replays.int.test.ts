@@ -3,8 +3,8 @@ import { expect, it } from '@jest/globals';
 import { partitionOf } from '@posthorn/core';
 import type { JobQueues } from '@posthorn/queue';
 import { activeReplays, loadReplays } from '@posthorn/store';
+import { failed, start } from '../../../../packages/store/src/replays/test-replays.ts';
 import { store, subscribe, time } from '../../../../packages/store/src/test-deliveries.ts';
-import { failed, start } from '../../../../packages/store/src/test-replays.ts';
 import type { DutyContext } from './duty.ts';
 import { runReplays } from './run-replays.ts';
 

@@ -1,0 +1,274 @@
+/** Begins and records attempts of deliveries. */
+import {
+  type Attempt,
+  type CameBack,
+  DEFAULT_MAX_ATTEMPTS,
+  DELIVERY_STATUSES,
+  type DeliveryJob,
+  type Environment,
+  type EventRef,
+  type EventType,
+  isFinished,
+  jointRefOf,
+  StorageUnavailable,
+  TEST_EVENT_TYPE,
+  type Verdict,
+} from '@posthorn/core';
+import {
+  ADDRESS_FIELDS,
+  ADDRESS_PLACES,
+  DELETED,
+  DELIVERY_FIELDS,
+  DELIVERY_PLACES,
+  OVERDUE_BEHIND_OTHERS_MS,
+} from '../constants.ts';
+import { decodeKind } from '../events/event-record.ts';
+import { keepEvent, prefixOfEvent } from '../events/events.ts';
+import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from '../keys.ts';
+import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
+import { type FoundJob, runScript, type ScriptResult } from '../scripts.ts';
+import type { Store } from '../store.ts';
+import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
+import type { JobToEnd } from './jobs.ts';
+import { type EndedSuccess, recordTogether } from './record-successes.ts';
+import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
+
+/** The life of a delivery that succeeds this soon is counted from its creation. */
+const PROMPT_MS = 60_000;
+
+type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
+
+/** What a worker has to do for a job. */
+export type Begun =
+  | {
+      kind: 'attempt';
+      attemptNumber: number;
+      event: EventRef;
+      eventType: EventType;
+      environment: Environment;
+      subscriptionId: string;
+      createdAtMs: number;
+      /** Null for a first attempt that was never postponed. */
+      dueAtMs: number | null;
+      isReplay: boolean;
+      url: string;
+      sealedSecret: string;
+      previousSealedSecret: string | null;
+      previousSecretUntilMs: number;
+    }
+  /** The delivery has ended, or it has a newer job: there is nothing to do. */
+  | { kind: 'over' | 'superseded' }
+  /** The job ran before its time, after a crash: it is due at `dueAtMs`. */
+  | { kind: 'snoozed'; dueAtMs: number }
+  /** The address is not active, or the attempt is overdue: the delivery is in a lane now, and has no job. */
+  | { kind: 'held' | 'overdue' }
+  | { kind: 'subscription_deleted' };
+
+/**
+ * Decides what a worker has to do for a job. Holds the delivery if its address is not active (unless it is the trial of
+ * a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue. Whatever was due before
+ * `dueBeforeMs` is overdue, also a first attempt. `found`: what was read when the job was taken, if that was just now:
+ * then Redis is hardly ever needed. Returns a promise only if it is.
+ */
+export function beginAttempt(
+  store: Store,
+  job: AttemptJob,
+  nowMs: number,
+  dueBeforeMs = 0,
+  found?: FoundJob,
+): Begun | Promise<Begun> {
+  if (!found?.delivery || !found.address) return readAndBegin(store, job, nowMs, dueBeforeMs);
+  const next = nextStep(job, found.delivery, found.address, nowMs, dueBeforeMs);
+  return next.kind === 'ask' ? askRedis(store, job, next, nowMs, dueBeforeMs) : next;
+}
+
+/** An attempt that is due, with all that it needs except its event. */
+export type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
+
+type Fields = readonly (string | null)[];
+
+/**
+ * Redis has to be asked: whether the delivery is overdue, and its attempt is made if it is not; or whether its address
+ * may still get nothing.
+ */
+type AskRedis =
+  | { kind: 'ask'; what: 'overdue'; attempt: BegunAttempt }
+  | { kind: 'ask'; what: 'hold'; event: EventRef; createdAtMs: number };
+
+async function readAndBegin(store: Store, job: AttemptJob, nowMs: number, dueBeforeMs: number): Promise<Begun> {
+  const { deliveryId: id, subscriptionId } = job;
+  const prefix = prefixOfId(store, id);
+  const [delivery, address] = await Promise.all([
+    store.redis.hmget(deliveryKey(prefix, id), ...DELIVERY_FIELDS),
+    store.redis.hmget(subscriptionKey(prefix, subscriptionId), ...ADDRESS_FIELDS),
+  ]);
+  const next = nextStep(job, delivery, address, nowMs, dueBeforeMs);
+  return next.kind === 'ask' ? await askRedis(store, job, next, nowMs, dueBeforeMs) : next;
+}
+
+async function askRedis(
+  store: Store,
+  job: AttemptJob,
+  next: AskRedis,
+  nowMs: number,
+  dueBeforeMs: number,
+): Promise<Begun> {
+  const { deliveryId: id, generation, subscriptionId } = job;
+  const prefix = prefixOfId(store, id);
+  const delivery = { id, generation, subscriptionId };
+  if (next.what === 'overdue') {
+    const lane = await runScript(store, 'parkOverdue', prefix, { ...delivery, nowMs, dueBeforeMs });
+    return lane === 'not_overdue' ? next.attempt : { kind: lane };
+  }
+  // It must not be sent by what was read: the script holds the delivery unless that has changed. Then read again.
+  if (!(await runScript(store, 'hold', prefix, delivery))) return await readAndBegin(store, job, nowMs, dueBeforeMs);
+  await keepEvent(store, next.event, next.createdAtMs + keptWhileUnfinishedMs(store));
+  return { kind: 'held' };
+}
+
+/** What follows from the fields of a delivery and of its address. By index: destructuring would allocate more than all the rest. */
+function nextStep(
+  { deliveryId: id, generation, subscriptionId }: AttemptJob,
+  delivery: Fields,
+  address: Fields,
+  nowMs: number,
+  dueBeforeMs: number,
+): Begun | AskRedis {
+  const st = delivery[DELIVERY_PLACES.st];
+  const dueAt = delivery[DELIVERY_PLACES.x];
+  const event = (delivery[DELIVERY_PLACES.e] ?? jointRefOf(id)) as EventRef;
+  const created = delivery[DELIVERY_PLACES.c];
+  const status = st == null ? undefined : DELIVERY_STATUSES[Number(st)];
+  if (status === undefined || isFinished(status)) return { kind: 'over' };
+  if (Number(delivery[DELIVERY_PLACES.g] ?? 0) !== generation) return { kind: 'superseded' };
+  if (dueAt != null && Number(dueAt) > nowMs) return { kind: 'snoozed', dueAtMs: Number(dueAt) };
+  const addressStatus = address[ADDRESS_PLACES.status];
+  if (addressStatus == null || addressStatus === DELETED) return { kind: 'subscription_deleted' };
+  const { type, environment } = decodeKind(Number(delivery[DELIVERY_PLACES.k]));
+  if (!mayPass(addressStatus, address[ADDRESS_PLACES.trial] === id, type))
+    return { kind: 'ask', what: 'hold', event, createdAtMs: Number(created) };
+  const attempt: BegunAttempt = {
+    kind: 'attempt',
+    attemptNumber: Number(delivery[DELIVERY_PLACES.n]) + 1,
+    event,
+    eventType: type,
+    environment,
+    subscriptionId,
+    createdAtMs: Number(created),
+    dueAtMs: dueAt == null ? null : Number(dueAt),
+    isReplay: delivery[DELIVERY_PLACES.o] != null,
+    url: address[ADDRESS_PLACES.url] ?? '',
+    sealedSecret: address[ADDRESS_PLACES.secret] ?? '',
+    previousSealedSecret: address[ADDRESS_PLACES.previous_secret] || null,
+    previousSecretUntilMs: Number(address[ADDRESS_PLACES.previous_until]),
+  };
+  const isLate = Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - OVERDUE_BEHIND_OTHERS_MS);
+  return isLate ? { kind: 'ask', what: 'overdue', attempt } : attempt;
+}
+
+/** Whether a delivery may be sent to an address with this stored status; lib/may-pass.lua asks the same. */
+function mayPass(addressStatus: string, isTrial: boolean, type: EventType): boolean {
+  return addressStatus === 'active' || (addressStatus === RESUMING && (isTrial || type === TEST_EVENT_TYPE));
+}
+
+/**
+ * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed
+ * then. `paused`: whether this failure paused the address. `parked`: deliveries of this address that wait for a slot.
+ */
+export type Recorded = ScriptResult<'recordFailure'>;
+
+/** A delivery that was attempted. */
+interface AttemptedDelivery {
+  id: string;
+  event: EventRef;
+  createdAtMs: number;
+}
+
+interface AttemptToRecord {
+  delivery: AttemptedDelivery;
+  attempt: Attempt;
+  /** Returns what came back, to be kept. It is called late, because the body may still be arriving. */
+  cameBack?: (() => CameBack) | undefined;
+}
+
+interface FailedAttempt extends AttemptToRecord {
+  verdict: Exclude<Verdict, { kind: 'succeeded' }>;
+  limits: { pauseAfter: number; maxAttempts: number };
+}
+
+interface SucceededAttempt extends AttemptToRecord {
+  limits: { maxAttempts: number };
+  lock: JobToEnd;
+}
+
+/**
+ * Records an attempt that failed with its verdict, and counts the address's consecutive failures, in one step. Extends
+ * the event's life first, so that a failed delivery never outlives the event that it would replay.
+ */
+export async function recordFailure(
+  store: Store,
+  { delivery, attempt, verdict, limits, cameBack }: FailedAttempt,
+): Promise<Recorded> {
+  const { id, event, createdAtMs } = delivery;
+  const endedAtMs = attempt.startedAtMs + attempt.durationMs;
+  const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
+  const neededUntilMs = (nextAttemptAtMs ?? endedAtMs) + keptWhileUnfinishedMs(store);
+  const keep = () => keepEvent(store, event, neededUntilMs);
+  // The event outlives the next attempt anyway, which keeps it again: a hung master must not delay that one.
+  const isSpare = nextAttemptAtMs !== undefined && nextAttemptAtMs < createdAtMs + store.retentionMs;
+  if (isSpare) await withCircuitBreaker(store, prefixOfEvent(store, event), keep).catch(unlessUnavailable);
+  else await keep();
+  return await runScript(store, 'recordFailure', prefixOfId(store, id), {
+    id,
+    number: attempt.number,
+    attempt: encodeAttempt(attempt, createdAtMs),
+    endedAtMs,
+    nextAttemptAtMs,
+    reason: verdict.kind === 'failed' ? verdict.reason : undefined,
+    neededUntilMs,
+    pauseAfter: limits.pauseAfter,
+    maxAttempts: limits.maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : limits.maxAttempts,
+    retentionMs: store.retentionMs,
+    response: cameBack && encodeCameBack(cameBack()),
+  });
+}
+
+/** Throws all errors but `StorageUnavailable`. */
+function unlessUnavailable(error: unknown): void {
+  if (!(error instanceof StorageUnavailable)) throw error;
+}
+
+/**
+ * Records an attempt that succeeded, ends its job, and takes the next one if there is a token for it, in one step. One
+ * script does that for all successes of one turn of the event loop. What came back is kept only after a failure.
+ * `code`: 0, or BullMQ's error code if the job could not be ended.
+ */
+export function recordSuccess(
+  store: Store,
+  { delivery, attempt, limits, cameBack, lock }: SucceededAttempt,
+): Promise<EndedSuccess> {
+  const { event, createdAtMs } = delivery;
+  const endedAtMs = attempt.startedAtMs + attempt.durationMs;
+  const isPrompt = endedAtMs - createdAtMs < PROMPT_MS;
+  const expiresAtMs = (isPrompt ? createdAtMs : endedAtMs) + store.succeededRetentionMs;
+  const record = () => {
+    // Most deliveries succeed at once: there is nothing to compare with.
+    const responsesUntilMs =
+      attempt.number === 1 ? undefined : Math.min(expiresAtMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS);
+    return recordTogether(store, {
+      prefix: prefixOfId(store, delivery.id),
+      id: delivery.id,
+      number: attempt.number,
+      attempt: encodeAttempt(attempt, createdAtMs),
+      endedAtMs,
+      expiresAtMs,
+      maxAttempts: limits.maxAttempts,
+      response: cameBack && responsesUntilMs !== undefined ? encodeCameBack(cameBack()) : undefined,
+      responsesUntilMs,
+      lock,
+    });
+  };
+  // The event is kept for `RETENTION` after the delivery was made, or longer.
+  const isEventKept = expiresAtMs <= createdAtMs + store.retentionMs;
+  return isEventKept ? record() : keepEvent(store, event, expiresAtMs).then(record);
+}

@@ -1,0 +1,65 @@
+/**
+ * Records the successes of one turn of the event loop with one script: a call costs a worker and Redis more than what
+ * is done in it for one delivery.
+ */
+import { DEFAULT_MAX_ATTEMPTS } from '@posthorn/core';
+import { joinCalls } from '../redis/join-calls.ts';
+import { runScript, type ScriptResult } from '../scripts.ts';
+import type { Store } from '../store.ts';
+import { type JobToEnd, ofWorker, tellParked } from './jobs.ts';
+
+/** Successes recorded by one script: about a millisecond of Redis, in which nobody else is served. */
+const MAX_TOGETHER = 16;
+
+/** An attempt that succeeded, and the job that ends with it. */
+export interface Success {
+  /** The prefix of the delivery's partition. */
+  prefix: string;
+  id: string;
+  number: number;
+  attempt: string;
+  endedAtMs: number;
+  expiresAtMs: number;
+  /** The same for all of a process. */
+  maxAttempts: number;
+  response: string | undefined;
+  responsesUntilMs: number | undefined;
+  lock: JobToEnd;
+}
+
+export type EndedSuccess = ScriptResult<'recordSuccesses'>['ended'][number];
+
+/** Records a success with the others of this turn of the event loop. May be repeated. Throws the error of Redis. */
+export const recordTogether = joinCalls<Success, EndedSuccess>({
+  max: MAX_TOGETHER,
+  prefixOf: ({ prefix }) => prefix,
+  run,
+});
+
+async function run(store: Store, successes: readonly Success[]): Promise<EndedSuccess[]> {
+  const last = successes.at(-1);
+  if (!last) return [];
+  const { prefix, maxAttempts, lock } = last;
+  const { ended, parkedAddresses } = await runScript(store, 'recordSuccesses', prefix, {
+    maxAttempts: maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : maxAttempts,
+    retentionMs: store.retentionMs,
+    ...ofWorker(store, lock),
+    successes: successes.map((success) => ({
+      home: success.prefix === prefix ? undefined : success.prefix,
+      id: success.id,
+      number: success.number,
+      attempt: success.attempt,
+      endedAtMs: success.endedAtMs,
+      expiresAtMs: success.expiresAtMs,
+      response: success.response,
+      responsesUntilMs: success.responsesUntilMs,
+      jobId: success.lock.jobId,
+      token: success.lock.token,
+      nextToken: success.lock.nextToken,
+      laneToken: success.lock.laneToken,
+      parkedFirst: success.lock.parkedFirst,
+    })),
+  });
+  tellParked(lock, parkedAddresses);
+  return ended;
+}

@@ -1,0 +1,246 @@
+/** The records of erasures: begins, confirms and ends them. erasure-events.ts finds and erases the events. */
+import {
+  type AuditEntry,
+  type Environment,
+  type Erasure,
+  type ErasureCounts,
+  type ErasureField,
+  type ErasureStatus,
+  newErasureId,
+  type UnsentChoice,
+} from '@posthorn/core';
+import type { AuditNote } from '../audit.ts';
+import { GRACE_MS } from '../constants.ts';
+import * as keys from '../keys.ts';
+import { fieldList, runScript } from '../scripts.ts';
+import type { Store } from '../store.ts';
+
+/** Erasures that have not ended, at most: each may take passes over all events. */
+export const MAX_OPEN_ERASURES = 20;
+
+export interface NewErasure {
+  field: ErasureField;
+  environment: Environment | undefined;
+  unsent: UnsentChoice;
+  valueHmac: string;
+  /** Seals the value for the erasure with this id. */
+  seal: (erasureId: string) => string;
+  /** Whether it needs no other confirmation. */
+  isConfirmed: boolean;
+}
+
+const first = (store: Store) => keys.partitionPrefix(store, 0);
+
+/** Begins an erasure; maintenance does the work. Returns undefined if `MAX_OPEN_ERASURES` have not ended yet. */
+export async function startErasure(
+  store: Store,
+  { field, environment, unsent, valueHmac, seal, isConfirmed }: NewErasure,
+  nowMs: number,
+  { operator }: AuditNote,
+): Promise<Erasure | undefined> {
+  const id = newErasureId();
+  const status: ErasureStatus = isConfirmed ? 'running' : 'counting';
+  const confirmed = isConfirmed ? { confirmed_at: nowMs, confirmed_by: operator ?? '' } : {};
+  const record = {
+    status,
+    field,
+    ...(environment !== undefined && { environment }),
+    unsent,
+    hmac: valueHmac,
+    sealed: seal(id),
+    operator: operator ?? '',
+    created_at: nowMs,
+    ...confirmed,
+  };
+  const erasure = decodeErasure(id, stringsOf(record), NO_COUNTS);
+  const isStarted = await runScript(store, 'startErasure', first(store), {
+    id,
+    maxOpen: MAX_OPEN_ERASURES,
+    nowMs,
+    // An erasure may wait for a delivery that is held, and is kept after its end.
+    listedMs: 3 * store.retentionMs + GRACE_MS,
+    retentionMs: store.retentionMs,
+    auditEntry: isConfirmed ? auditEntry('erasure.started', operator, erasure) : undefined,
+    fields: fieldList(record),
+  });
+  return isStarted ? erasure : undefined;
+}
+
+/** Confirms an erasure that counts or has counted. Returns why not, otherwise: it is gone, or its status. */
+export async function confirmErasure(
+  store: Store,
+  erasure: Erasure,
+  unsent: UnsentChoice,
+  nowMs: number,
+  { operator }: AuditNote,
+): Promise<'advanced' | 'gone' | ErasureStatus> {
+  return await advance(store, erasure, {
+    from: ['counting', 'counted'],
+    to: 'running',
+    nowMs,
+    auditEntry: auditEntry('erasure.started', operator, { ...erasure, unsent }),
+    fields: { unsent, confirmed_at: nowMs, confirmed_by: operator ?? '' },
+  });
+}
+
+/** Cancels an erasure that is not confirmed, and forgets what it has found. Returns why not, otherwise: it is gone, or its status. */
+export async function cancelErasure(
+  store: Store,
+  erasure: Erasure,
+  nowMs: number,
+): Promise<'advanced' | 'gone' | ErasureStatus> {
+  const result = await advance(store, erasure, {
+    from: ['counting', 'counted'],
+    to: 'cancelled',
+    nowMs,
+    fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
+  });
+  if (result === 'advanced') await forgetProgress(store, erasure.id);
+  return result;
+}
+
+/** Gives an erasure its next status (core's `nextErasureStatus`). The last one has its counts, and an audit entry. Safe to repeat. */
+export async function settleErasure(
+  store: Store,
+  erasure: Erasure,
+  to: ErasureStatus,
+  nowMs: number,
+): Promise<boolean> {
+  if (to === 'cancelled') return (await cancelErasure(store, erasure, nowMs)) === 'advanced';
+  if (to !== 'done') return (await advance(store, erasure, { from: [erasure.status], to, nowMs })) === 'advanced';
+  const result = await advance(store, erasure, {
+    from: ['running', 'waiting'],
+    to: 'done',
+    nowMs,
+    auditEntry: auditEntry('erasure.done', erasure.confirmedBy, erasure),
+    fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
+  });
+  await forgetProgress(store, erasure.id);
+  return result === 'advanced';
+}
+
+/** A change of an erasure's status, only from one of those in `from`, and of other fields. */
+interface Advance {
+  from: readonly ErasureStatus[];
+  to: ErasureStatus;
+  nowMs: number;
+  auditEntry?: AuditEntry;
+  fields?: Record<string, string | number>;
+}
+
+async function advance(store: Store, { id }: Erasure, { from, to, nowMs, auditEntry, fields = {} }: Advance) {
+  return await runScript(store, 'advanceErasure', first(store), {
+    id,
+    from: ` ${from.join(' ')} `,
+    to,
+    nowMs,
+    retentionMs: store.retentionMs,
+    auditEntry,
+    fields: fieldList(fields),
+  });
+}
+
+/** What the audit trail says of an erasure: never the value. */
+function auditEntry(action: 'erasure.started' | 'erasure.done', operator: string | null, erasure: Erasure): AuditEntry {
+  const { id, field, environment, valueHmac, unsent, counts, confirmedAtMs } = erasure;
+  const confirmedAt = confirmedAtMs === null ? {} : { confirmed_at: new Date(confirmedAtMs).toISOString() };
+  const scope = { erasure_id: id, field, environment: environment ?? 'both', value_hmac: valueHmac, unsent };
+  const isCounted = action === 'erasure.done' || erasure.status === 'counted';
+  return { operator, action, detail: { ...scope, ...confirmedAt, ...(isCounted && fieldsOfCounts(counts)) } };
+}
+
+/** What is known of the events in the partitions is not needed any more. What a crash leaves of it expires. */
+async function forgetProgress(store: Store, id: string): Promise<void> {
+  await Promise.all(
+    keys
+      .allPrefixes(store)
+      .map((prefix) => store.redis.unlink(keys.erasureProgressKey(prefix, id), keys.erasureEventsKey(prefix, id))),
+  );
+}
+
+/** The ids of the erasures that have not ended. */
+export async function openErasures(store: Store): Promise<string[]> {
+  return await store.redis.smembers(keys.openErasuresKey(first(store)));
+}
+
+/** Removes an erasure whose record is gone, as after a failover, from the open ones. */
+export async function removeOpenErasure(store: Store, id: string): Promise<void> {
+  await store.redis.srem(keys.openErasuresKey(first(store)), id);
+}
+
+/** Erasures by id, in the order of the ids, with what has been counted so far; undefined for an id that has none (any more). */
+export async function loadErasures(store: Store, ids: readonly string[]): Promise<(Erasure | undefined)[]> {
+  return await Promise.all(
+    ids.map(async (id) => {
+      const record = await readRecord(store, id);
+      if (!record) return undefined;
+      const hasEnded = record.finished_at !== undefined;
+      return decodeErasure(id, record, hasEnded ? countsOfFields(record) : await readCounts(store, id));
+    }),
+  );
+}
+
+/** An erasure without its counts, which are in all partitions; undefined if it does not exist (any more). */
+export async function loadUncounted(store: Store, id: string): Promise<Omit<Erasure, 'counts'> | undefined> {
+  const record = await readRecord(store, id);
+  return record && decodeErasure(id, record, NO_COUNTS);
+}
+
+async function readRecord(store: Store, id: string): Promise<Record<string, string> | undefined> {
+  const record = await store.redis.hgetall(keys.erasureKey(first(store), id));
+  return record.status === undefined ? undefined : record;
+}
+
+/** The counts of an open erasure: the sum over all partitions. */
+async function readCounts(store: Store, id: string): Promise<ErasureCounts> {
+  const records = await Promise.all(
+    keys.allPrefixes(store).map((prefix) => store.redis.hgetall(keys.erasureProgressKey(prefix, id))),
+  );
+  const sum = { ...NO_COUNTS };
+  for (const counts of records.map(countsOfFields)) for (const name of COUNT_NAMES) sum[name] += counts[name];
+  return sum;
+}
+
+const COUNT_FIELDS = {
+  events: 'events',
+  deliveries: 'deliveries',
+  unsent: 'unsent_found',
+  erasedEvents: 'erased_events',
+  erasedDeliveries: 'erased_deliveries',
+  endedDeliveries: 'ended_deliveries',
+  erasedResponses: 'erased_responses',
+} as const satisfies Record<keyof ErasureCounts, string>;
+const COUNT_NAMES = Object.keys(COUNT_FIELDS) as (keyof ErasureCounts)[];
+const NO_COUNTS = countsOfFields({});
+
+function countsOfFields(record: Record<string, string>): ErasureCounts {
+  const counts = COUNT_NAMES.map((name) => [name, Number(record[COUNT_FIELDS[name]] ?? 0)]);
+  return Object.fromEntries(counts) as Record<keyof ErasureCounts, number>;
+}
+
+function fieldsOfCounts(counts: ErasureCounts): Record<string, number> {
+  return Object.fromEntries(COUNT_NAMES.map((name) => [COUNT_FIELDS[name], counts[name]]));
+}
+
+function stringsOf(record: Record<string, string | number>): Record<string, string> {
+  return Object.fromEntries(Object.entries(record).map(([field, value]) => [field, String(value)]));
+}
+
+function decodeErasure(id: string, record: Record<string, string>, counts: ErasureCounts): Erasure {
+  const time = (text: string | undefined) => (text === undefined ? null : Number(text));
+  return {
+    id,
+    field: record.field as ErasureField,
+    environment: record.environment as Environment | undefined,
+    status: record.status as ErasureStatus,
+    unsent: record.unsent as UnsentChoice,
+    valueHmac: record.hmac ?? '',
+    sealedValue: record.sealed,
+    counts,
+    operator: record.operator ?? '',
+    confirmedBy: record.confirmed_by ?? null,
+    createdAtMs: Number(record.created_at),
+    confirmedAtMs: time(record.confirmed_at),
+    finishedAtMs: time(record.finished_at),
+  };
+}

@@ -1,0 +1,117 @@
+/** Finds events and keeps them: each is stored once, until its last delivery can't be replayed any more. */
+import {
+  ENVIRONMENTS,
+  type Event,
+  type EventRef,
+  type EventType,
+  eventIdOf,
+  eventRef,
+  isJoint,
+  jointRef,
+  partitionOf,
+  topicsOfEvent,
+} from '@posthorn/core';
+import { eventKey, fanningOutKey, partitionPrefix, topicKey } from '../keys.ts';
+import { runScript } from '../scripts.ts';
+import { readPartitions, type Store } from '../store.ts';
+import { decodeJoint, decodeText, type StoredEvent } from './event-record.ts';
+
+/** The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of subscriptions. */
+export async function findMatches(
+  store: Store,
+  event: Pick<Event, 'environment'> & { type: EventType },
+): Promise<string[]> {
+  const topics = topicsOfEvent(event);
+  return await readPartitions(store, (prefix) => store.redis.sunion(topics.map((topic) => topicKey(prefix, topic))));
+}
+
+/** Confirms that all deliveries of an event and their jobs are stored. */
+export async function confirmFanOut(store: Store, event: EventRef): Promise<void> {
+  await store.redis.zrem(fanningOutKey(prefixOfEvent(store, event)), event);
+}
+
+/** Notes that a fan-out makes progress, so that it does not count as interrupted; changes nothing once it is confirmed. */
+export async function renewFanOut(store: Store, event: EventRef, nowMs: number): Promise<void> {
+  await store.redis.zadd(fanningOutKey(prefixOfEvent(store, event)), 'XX', nowMs, event);
+}
+
+/**
+ * Claims a fan-out that has made no progress since `beforeMs`. Returns whether the caller is to finish it: of several
+ * processes one.
+ */
+export async function claimFanOut(store: Store, event: EventRef, beforeMs: number, nowMs: number): Promise<boolean> {
+  return await runScript(store, 'claimFanOut', prefixOfEvent(store, event), { event, beforeMs, nowMs });
+}
+
+/**
+ * Events whose fan-out has made no progress since `beforeMs` and was never confirmed: their process died, or Redis was
+ * away. At most `limit` per partition.
+ */
+export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<EventRef[]> {
+  const found = await readPartitions(store, (prefix) =>
+    store.redis.zrangebyscore(fanningOutKey(prefix), '-inf', beforeMs, 'LIMIT', 0, limit),
+  );
+  return found as EventRef[];
+}
+
+/**
+ * An event by its reference, or undefined if it does not exist or has expired. One that is known only by its id and
+ * environment is found in its joint record too, which the result's reference then says.
+ */
+export async function loadEvent(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
+  const found = await loadExactly(store, event);
+  if (found || isJoint(event)) return found;
+  const environment = ENVIRONMENTS.find((each) => event === eventRef({ id: eventIdOf(event), environment: each }));
+  const joint = environment && jointRef({ id: eventIdOf(event), environment });
+  return joint && (await loadExactly(store, joint));
+}
+
+/** An event by the reference that it is stored under. */
+export async function loadExactly(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
+  const key = eventKey(prefixOfEvent(store, event), event);
+  if (isJoint(event)) return decodeJoint(event, await store.redis.hgetall(key));
+  const text = await store.redis.get(key);
+  return text === null ? undefined : decodeText(event, text);
+}
+
+/** Every stored event with this id: at most one in each environment. */
+export async function findEvents(store: Store, eventId: string): Promise<StoredEvent[]> {
+  const refs = refsOf(eventId);
+  const [joint, others] = [refs.filter(isJoint), refs.filter((ref) => !isJoint(ref))];
+  // All of them are in one partition, that of the id.
+  const [texts, ...records] = await Promise.all([
+    store.redis.mget(others.map((ref) => eventKey(prefixOfEvent(store, ref), ref))),
+    ...joint.map((ref) => loadExactly(store, ref)),
+  ]);
+  const found = new Map(records.map((stored, i) => [joint[i], stored]));
+  for (const [i, ref] of others.entries()) found.set(ref, texts[i] ? decodeText(ref, texts[i]) : undefined);
+  return refs.map((ref) => found.get(ref)).filter((stored) => stored !== undefined);
+}
+
+/** The references that events with an id may be stored under. */
+export function refsOf(eventId: string): EventRef[] {
+  const refs = ENVIRONMENTS.flatMap((environment) => {
+    const event = { id: eventId, environment };
+    return [eventRef(event), jointRef(event)];
+  });
+  return refs.filter((ref) => ref !== undefined);
+}
+
+/** The key prefix of the partition in which an event is stored. */
+export function prefixOfEvent(store: Store, event: EventRef): string {
+  // Most installations have one, and unpacking an id takes a microsecond.
+  if (store.partitions === 1) return partitionPrefix(store, 0);
+  return partitionPrefix(store, partitionOf(eventIdOf(event), store.partitions));
+}
+
+/** Keeps an event at least until `untilMs`; never shortens its life. */
+export async function keepEvent(store: Store, event: EventRef, untilMs: number): Promise<void> {
+  if (isJoint(event)) await runScript(store, 'keepJoint', prefixOfEvent(store, event), { event, untilMs });
+  else await store.redis.call('PEXPIREAT', eventKey(prefixOfEvent(store, event), event), untilMs, 'GT');
+}
+
+/** Keeps an event like `keepEvent`; returns whether it exists. */
+export async function keepIfExists(store: Store, event: EventRef, untilMs: number): Promise<boolean> {
+  await keepEvent(store, event, untilMs);
+  return (await store.redis.exists(eventKey(prefixOfEvent(store, event), event))) === 1;
+}

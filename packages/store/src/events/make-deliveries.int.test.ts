@@ -1,0 +1,88 @@
+/** Interrupted fan-outs are finished, each by one process, on a real Redis. */
+import { describe, expect, it } from '@jest/globals';
+import { deliveryId, eventRef, partitionOf } from '@posthorn/core';
+import { loadDeliveries, storeEvent } from '../index.ts';
+import { bySubscriptionKey, prefixOfSubscription } from '../keys.ts';
+import { event, store, subscribe, subscriptionIdIn, time } from '../test-deliveries.ts';
+import { claimFanOut, confirmFanOut, interruptedFanOuts, renewFanOut } from './events.ts';
+import { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
+
+const logger = { info() {}, warn() {} };
+const contextAt = (nowMs: number) => ({ store, logger, clock: { now: () => nowMs } });
+
+/** Stores an event without its deliveries. */
+async function storeAlone(subscriptionIds: string[], sent = event()) {
+  const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs++, subscriptionIds };
+  await storeEvent(store, stored);
+  return stored;
+}
+
+describe('interrupted fan-outs', () => {
+  it('are finished where another one of the same sweep fails', async () => {
+    const { id } = await subscribe();
+    // In one partition the sweep takes them by the time of their acceptance.
+    const ids = Array.from({ length: 50 }, (_, i) => `e${i}`).filter((eventId) => partitionOf(eventId, 4) === 0);
+    const broken = await storeAlone([id], event({ id: ids[0]! }));
+    const other = await storeAlone([id], event({ id: ids[1]! }));
+    const [key] = await store.redis.keys(`${store.prefix}:*:event:${broken.ref}`);
+    await store.redis.del(key!);
+    await store.redis.hset(key!, 'wrong', 1);
+    time.nowMs += 60_000;
+    await expect(finishFanOuts(contextAt(time.nowMs))).rejects.toThrow('WRONGTYPE');
+    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([broken.ref]);
+    expect(await loadDeliveries(store, [deliveryId(other.ref, id)])).toMatchObject([{ status: 'pending' }]);
+  });
+
+  it('are finished once, however many processes look for them', async () => {
+    const { id } = await subscribe();
+    const events = await Promise.all(Array.from({ length: 20 }, () => storeAlone([id])));
+    const context = contextAt(time.nowMs + 60_000);
+    const counts = await Promise.all(Array.from({ length: 3 }, () => finishFanOuts(context)));
+    expect(counts.reduce((sum, count) => sum + count)).toBe(20);
+    const made = await loadDeliveries(
+      store,
+      events.map(({ ref }) => deliveryId(ref, id)),
+    );
+    expect(made.map((delivery) => delivery?.status)).toEqual(Array(20).fill('pending'));
+  });
+
+  it('are found again 15 s after whoever claimed them, if that died', async () => {
+    const { ref, acceptedAtMs } = await storeAlone([(await subscribe()).id]);
+    expect(await finishFanOuts(contextAt(acceptedAtMs + 14_999))).toBe(0);
+    const claimedAtMs = acceptedAtMs + 15_000;
+    expect(await claimFanOut(store, ref, acceptedAtMs, claimedAtMs)).toBe(true);
+    expect(await claimFanOut(store, ref, acceptedAtMs, claimedAtMs)).toBe(false);
+    expect(await finishFanOuts(contextAt(claimedAtMs + 14_999))).toBe(0);
+    expect(await finishFanOuts(contextAt(claimedAtMs + 15_000))).toBe(1);
+  });
+
+  it.each([
+    [3_000, 9_000],
+    [2_999, 5_998],
+  ])('count from their last progress: with a script every %i ms, from %i ms on', async (eachMs, progressMs) => {
+    const broken = await subscribe({ id: subscriptionIdIn(0) });
+    await store.redis.set(bySubscriptionKey(prefixOfSubscription(store, broken.id), broken.id), 'no stream');
+    const others = [1, 2].map((partition) => subscriptionIdIn(partition));
+    const stored = await storeAlone([broken.id, ...others]);
+    let nowMs = stored.acceptedAtMs;
+    const clock = {
+      now() {
+        nowMs += eachMs;
+        return nowMs;
+      },
+    };
+    await expect(makeDeliveries({ store, logger, clock }, stored)).rejects.toThrow('WRONGTYPE');
+    expect(nowMs).toBe(stored.acceptedAtMs + 3 * eachMs);
+    const stoppedAtMs = stored.acceptedAtMs + progressMs;
+    expect(await interruptedFanOuts(store, stoppedAtMs - 1, 10)).toEqual([]);
+    expect(await interruptedFanOuts(store, stoppedAtMs, 10)).toEqual([stored.ref]);
+  });
+
+  it('do not come back where one is renewed or claimed after it was confirmed', async () => {
+    const { ref, acceptedAtMs } = await storeAlone([(await subscribe()).id]);
+    await confirmFanOut(store, ref);
+    await renewFanOut(store, ref, acceptedAtMs);
+    expect(await claimFanOut(store, ref, acceptedAtMs, acceptedAtMs)).toBe(false);
+    expect(await interruptedFanOuts(store, acceptedAtMs, 10)).toEqual([]);
+  });
+});

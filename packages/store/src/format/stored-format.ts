@@ -1,0 +1,189 @@
+/**
+ * What one process knows about the record of the installation: it reads it when it starts, registers what it can read,
+ * and repeats both every few seconds. docs/architecture.md has the reasons.
+ */
+import { hostname } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import { StartError, StorageUnavailable } from '@posthorn/core';
+import { installationKey } from '../keys.ts';
+import { runScript } from '../scripts.ts';
+import type { Store } from '../store.ts';
+import { describeMismatch, FIRST_FORMAT, type FormatRange } from './formats.ts';
+
+/** The exit code of a process that can't read the stored format: EX_CONFIG of sysexits.h. No restart helps. */
+const EXIT_MISMATCH = 78;
+const REFRESH_EVERY_MS = 5_000;
+/**
+ * What a process knows about the format is valid for this long; then it asks before it runs a script. Must be far below
+ * `GONE_AFTER_MS`.
+ */
+const TRUST_MS = 30_000;
+/** How far the clock of this process may differ from that of Redis: expiries and retries are due by the former. */
+const MAX_DIFFERENCE_MS = 86_400_000;
+
+/** How a process registers. */
+export interface ProcessIdentity {
+  /** Unique for each process. */
+  id: string;
+  /** `ingest`, `worker` or `console`. */
+  app: string;
+  /** Its release. */
+  version: string;
+}
+
+export interface StoredFormat {
+  /** The format to write. Everything that this process may find can be older, or newer up to what it reads. */
+  current(): number;
+  /** Undefined while what is known is recent. Otherwise resolves once it is, and rejects if this process can't read what is stored. */
+  confirm(): Promise<void> | undefined;
+}
+
+/**
+ * The stored format as one process knows it. A process without an identity (a tool, a test) is not registered, and
+ * reads the format once.
+ */
+export class KnownFormat implements StoredFormat {
+  readonly #store: Pick<Store, 'redis' | 'prefix' | 'partitions'>;
+  readonly #readable: FormatRange;
+  readonly #identity: ProcessIdentity | undefined;
+  readonly #onMismatch: (error: StartError) => void;
+  readonly #onGone: (reason: string) => void;
+  readonly #leaving = new AbortController();
+  #current = FIRST_FORMAT;
+  #confirmedAtMs = Number.NEGATIVE_INFINITY;
+  /** When the installation began that this process has joined, as its record says. */
+  #begunAt: string | undefined;
+  #isGone = false;
+  #mismatch: StartError | undefined;
+  #refreshing: Promise<void> | undefined;
+
+  /**
+   * `onMismatch` is called once if this process can't work with what is stored any more, `onGone` each time when Redis
+   * has lost the record.
+   */
+  constructor(
+    store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
+    options: {
+      readable: FormatRange;
+      identity: ProcessIdentity | undefined;
+      onMismatch: (error: StartError) => void;
+      onGone: (reason: string) => void;
+    },
+  ) {
+    this.#store = store;
+    this.#readable = options.readable;
+    this.#identity = options.identity;
+    this.#onMismatch = options.onMismatch;
+    this.#onGone = options.onGone;
+  }
+
+  current(): number {
+    return this.#current;
+  }
+
+  confirm(): Promise<void> | undefined {
+    // Also after the clock was set back.
+    if (this.#identity === undefined || Math.abs(Date.now() - this.#confirmedAtMs) < TRUST_MS) return undefined;
+    return this.#refreshOnce();
+  }
+
+  /** To be called when Redis is reached again: it may be another server, or have other data. */
+  doubt(): void {
+    this.#confirmedAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /**
+   * Creates or reads the record of the installation and registers the process. Returns whether this process has
+   * created the record of an empty installation beside other keys. Throws `StartError` if this process
+   * can't read what is stored, or has another number of partitions: it decides where each key is stored, the first
+   * process to start sets it, and it can't change while there are keys. Throws `StorageUnavailable` while its clock is
+   * far off or Redis has lost the record, or has a later one: whatever was accepted then would match nobody.
+   */
+  async join(isEmpty = false): Promise<boolean> {
+    const { redis, prefix, partitions } = this.#store;
+    const version = this.#identity?.version ?? '';
+    const sentAtMs = Date.now();
+    const found = await runScript({ redis }, 'joinInstallation', installationKey(prefix), {
+      id: this.#identity?.id,
+      state: this.#state(),
+      isEmpty,
+      known: this.#begunAt,
+      partitions,
+      version,
+      ...this.#readable,
+    });
+    if (found === undefined) {
+      const reason =
+        `Redis has lost the record of this installation (${installationKey(prefix)}): it was emptied, or another ` +
+        'server took its place. Nothing is accepted or delivered until the data are back: restore a backup ' +
+        '(docs/backups.md). To begin without them, restart all apps.';
+      this.doubt();
+      if (!this.#isGone) this.#onGone(reason);
+      this.#isGone = true;
+      throw new StorageUnavailable(reason);
+    }
+    const aheadMs = Date.now() - found.redisMs;
+    if (Math.abs(aheadMs) > MAX_DIFFERENCE_MS) {
+      const hours = Math.round(Math.abs(aheadMs) / 3_600_000);
+      const difference = `${hours} hours ${aheadMs > 0 ? 'ahead of' : 'behind'} that of Redis`;
+      const what = aheadMs > 0 ? 'what is held or waits for a retry would be due' : 'what it stores would expire';
+      throw new StorageUnavailable(`the clock of this process is ${difference}, so ${what} too soon`);
+    }
+    const reason = describeMismatch(found, this.#readable, { prefix, version });
+    if (reason !== undefined) this.#mismatch = new StartError(reason, EXIT_MISMATCH);
+    else if (found.partitions !== partitions)
+      this.#mismatch = new StartError(
+        `PARTITIONS is ${partitions}, but the data under KEY_PREFIX "${prefix}" was written with ${found.partitions}. ` +
+          `Set PARTITIONS=${found.partitions}, or choose another KEY_PREFIX.`,
+      );
+    if (this.#mismatch) throw this.#mismatch;
+    this.#current = found.format;
+    this.#begunAt = found.begunAt;
+    this.#isGone = false;
+    this.#confirmedAtMs = sentAtMs;
+    return found.hasOthers;
+  }
+
+  /** Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. */
+  async keepUp(onError: (error: Error) => void): Promise<void> {
+    while (this.#identity !== undefined && this.#mismatch === undefined) {
+      await wait(REFRESH_EVERY_MS, undefined, { signal: this.#leaving.signal, ref: false }).catch(() => undefined);
+      if (this.#leaving.signal.aborted) return;
+      await this.#refreshOnce().catch((error: Error) => {
+        // The connection reports that Redis is unavailable.
+        if (!(error instanceof StartError || error instanceof StorageUnavailable)) onError(error);
+      });
+    }
+  }
+
+  async leave(): Promise<void> {
+    this.#leaving.abort();
+    if (this.#identity === undefined || this.#mismatch !== undefined) return;
+    const { redis, prefix } = this.#store;
+    // A process that can't say goodbye is gone after a while.
+    await redis.hdel(installationKey(prefix), `process:${this.#identity.id}`).catch(() => undefined);
+  }
+
+  #refreshOnce(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#mismatch) throw this.#mismatch;
+    try {
+      await this.join();
+    } catch (error) {
+      if (error instanceof StartError) this.#onMismatch(error);
+      throw error;
+    }
+  }
+
+  /** What other processes learn of this one. */
+  #state(): string {
+    const { app, version } = this.#identity ?? {};
+    return JSON.stringify({ app, version, host: hostname(), pid: process.pid, ...this.#readable });
+  }
+}

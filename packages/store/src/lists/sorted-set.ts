@@ -1,0 +1,48 @@
+/** Reads sorted sets of ids by time, in either direction. */
+
+import type { Store } from '../store.ts';
+import { newestFirst, type Position } from './page.ts';
+
+/** Entries read by one command of a scan that passes over other ids. */
+const ENTRIES_AT_ONCE = 2_000;
+
+export interface Scan {
+  order: 'newest_first' | 'oldest_first';
+  /** The last entry that is known already. */
+  after: Position | undefined;
+  count: number;
+  /** Both ends included. */
+  fromMs?: number | undefined;
+  toMs?: number | undefined;
+  /** Passes over ids that do not begin with this. */
+  idPrefix?: string | undefined;
+}
+
+/** The next `count` entries after a position, by (time, id). */
+export async function scanSortedSet(store: Store, key: string, scan: Scan): Promise<Position[]> {
+  const { after, count, idPrefix = '' } = scan;
+  const isNewestFirst = scan.order === 'newest_first';
+  const size = idPrefix === '' ? count : ENTRIES_AT_ONCE;
+  let { fromMs = 0, toMs = Number.MAX_SAFE_INTEGER } = scan;
+  if (after && isNewestFirst) toMs = Math.min(toMs, after.ms);
+  else if (after) fromMs = Math.max(fromMs, after.ms);
+  const found: Position[] = [];
+  // Many may share one millisecond (a large fan-out): those up to the position are passed over.
+  for (let offset = 0; found.length < count; offset += size) {
+    const flat = isNewestFirst
+      ? await store.redis.zrevrangebyscore(key, toMs, fromMs, 'WITHSCORES', 'LIMIT', offset, size)
+      : await store.redis.zrangebyscore(key, fromMs, toMs, 'WITHSCORES', 'LIMIT', offset, size);
+    for (const [id, score] of pairs(flat)) {
+      const entry = { ms: Number(score), id };
+      const isNext = !after || (isNewestFirst ? newestFirst(after, entry) : newestFirst(entry, after)) < 0;
+      if (isNext && id.startsWith(idPrefix)) found.push(entry);
+    }
+    if (flat.length < 2 * size) break;
+  }
+  return found.slice(0, count);
+}
+
+/** The pairs of a flat reply: member and score, or field and value. */
+export function pairs(flat: readonly string[]): [string, string][] {
+  return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']);
+}

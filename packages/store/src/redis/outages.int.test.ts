@@ -1,0 +1,86 @@
+/** What an open store says about Redis outages, over a gateway to a real Redis. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { afterEach, expect, it } from '@jest/globals';
+import { DAY_MS } from '@posthorn/core';
+import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { openStore } from '../open-store.ts';
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** A gateway to Redis. While its server is down, it closes each connection after the first bytes, without an error. */
+async function startGateway() {
+  const { hostname, port } = new URL(testRedisUrl());
+  const sockets = new Set<Socket>();
+  let isDown = false;
+  const gateway = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    if (isDown) {
+      socket.once('data', () => socket.end());
+      return;
+    }
+    const redis = connect(Number(port), hostname);
+    socket.pipe(redis).pipe(socket);
+  }).listen(0, '127.0.0.1');
+  await once(gateway, 'listening');
+  ends.push(() => gateway.close());
+  const url = new URL(testRedisUrl());
+  url.host = `127.0.0.1:${(gateway.address() as AddressInfo).port}`;
+  return {
+    url,
+    goDown() {
+      isDown = true;
+      for (const socket of sockets) socket.end();
+    },
+    comeBack() {
+      isDown = false;
+    },
+  };
+}
+
+async function openStoreBehind({ url, comeBack }: Awaited<ReturnType<typeof startGateway>>) {
+  const said: string[] = [];
+  const settings = { REDIS_URL: url.href, KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: DAY_MS };
+  const opened = openStore(settings, { onError: () => undefined, onWarning: (text) => said.push(text) });
+  ends.push(async () => {
+    const { redis, prefix } = opened.store;
+    comeBack();
+    await redis.del(await redis.keys(`${prefix}:*`));
+    await opened.stop();
+  });
+  await opened.start();
+  said.length = 0;
+  const { redis } = opened.store;
+  let closes = 0;
+  redis.on('close', () => (closes += 1));
+  return { redis, said, closes: () => closes };
+}
+
+it('each outage has one line, also if Redis only closes connections', async () => {
+  const gateway = await startGateway();
+  const { redis, said, closes } = await openStoreBehind(gateway);
+  const line = `Redis at ${gateway.url.host} can't be used: it closes the connection. Waiting for it.`;
+  for (const lines of [[line], [line, line]]) {
+    gateway.goDown();
+    await eventually('the line', () => said.length === lines.length);
+    const before = closes();
+    await eventually('further attempts', () => closes() > before + 3);
+    expect(said).toEqual(lines);
+    gateway.comeBack();
+    await redis.ping();
+  }
+});
+
+it('a connection that is closed and back at once is no outage', async () => {
+  const gateway = await startGateway();
+  const { redis, said, closes } = await openStoreBehind(gateway);
+  gateway.goDown();
+  gateway.comeBack();
+  await eventually('the close', () => closes() === 1);
+  await redis.ping();
+  expect(said).toEqual([]);
+});

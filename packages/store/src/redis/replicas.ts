@@ -1,0 +1,82 @@
+/** Waits until replicas have acknowledged what was written, so that a failover can't lose accepted events. */
+import { partitionOf } from '@posthorn/core';
+import { Cluster } from 'ioredis';
+import type { StoredEvent } from '../events/event-record.ts';
+import { allPrefixes, replicatedKey } from '../keys.ts';
+import type { Store } from '../store.ts';
+import { onDisconnect } from './connect-redis.ts';
+import { oneAfterAnother } from './one-after-another.ts';
+
+/** How long replicas may take. The connection is blocked meanwhile. */
+const WAIT_MS = 1_000;
+/** A master has it until it, or a replica that takes over, begins a history of its own. */
+const REPLICATION_ID = /^master_replid:(\w+)/m;
+
+/** Too few replicas acknowledged the write; it may still have been applied. */
+export class TooFewReplicas extends Error {
+  override name = 'TooFewReplicas';
+}
+
+export interface ReplicaWait {
+  /**
+   * To be called before an event is written. The function that it returns resolves once enough replicas have everything
+   * of the event and its deliveries that this process wrote or read until that call. It rejects with `TooFewReplicas`
+   * otherwise, or if another master may have taken over since `begin`: then the replicas that acknowledge are those of
+   * the new one, which may not have the event.
+   */
+  begin(): (stored: Pick<StoredEvent, 'event' | 'subscriptionIds'>) => Promise<void>;
+}
+
+/** The master of a partition, as far as this process knows. */
+interface Master {
+  replicationId: string | undefined;
+  /** How often another one has taken over, or may have. */
+  changes: number;
+}
+
+/**
+ * Returns the wait for `replicas` replicas. Calls during one WAIT share the next. In a Cluster, each master that has
+ * one of an event's partitions needs `replicas` of its own.
+ */
+export function createReplicaWait(store: Store, replicas: number): ReplicaWait {
+  const { redis } = store;
+  const masters = allPrefixes(store).map((prefix) => {
+    const master: Master = { replicationId: undefined, changes: 0 };
+    return { master, wait: oneAfterAnother(() => waitFor(redis, prefix, master, replicas)) };
+  });
+  onDisconnect(redis, () => {
+    for (const { master } of masters) master.changes += 1;
+  });
+  return {
+    begin() {
+      const before = masters.map(({ master }) => master.changes);
+      return async ({ event, subscriptionIds }) => {
+        const ids = redis instanceof Cluster ? [event.id, ...subscriptionIds] : [];
+        const partitions = new Set(ids.map((id) => partitionOf(id, store.partitions)));
+        // One Redis has them all.
+        if (partitions.size === 0) partitions.add(0);
+        const acknowledged = masters.map(async ({ master, wait }, partition) => {
+          if (!partitions.has(partition)) return;
+          await wait();
+          if (master.changes !== before[partition]) throw new TooFewReplicas('Another master may have taken over');
+        });
+        await Promise.all(acknowledged);
+      };
+    },
+  };
+}
+
+async function waitFor(redis: Store['redis'], prefix: string, master: Master, replicas: number): Promise<void> {
+  // WAIT covers only the writes of its own connection. This write comes after all that this process has read, whoever wrote that.
+  const commands = redis.pipeline().set(replicatedKey(prefix), '', 'PX', WAIT_MS).wait(replicas, WAIT_MS);
+  const [written, waited, info] = (await commands.info('replication').exec()) ?? [];
+  if (written?.[0]) throw written[0];
+  // In a Cluster, a master can become a replica while its connections stay open. Where INFO is refused, that is not noticed.
+  const [, replicationId] = REPLICATION_ID.exec(String(info?.[1])) ?? [];
+  if (master.replicationId !== undefined && replicationId !== master.replicationId) master.changes += 1;
+  master.replicationId = replicationId;
+  // Refused, for example by a server that has just become a replica: it is unknown which servers have the write.
+  if (waited?.[0]) throw new TooFewReplicas('WAIT was refused', { cause: waited[0] });
+  const reached = Number(waited?.[1]);
+  if (!(reached >= replicas)) throw new TooFewReplicas(`${reached} of ${replicas} replicas acknowledged the write`);
+}

@@ -1,0 +1,49 @@
+/** That errors are typed however a command is sent, on a real Redis. */
+
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { StorageUnavailable } from '@posthorn/core';
+import { testRedisUrl } from '@posthorn/testing';
+import type { Cluster, Redis } from 'ioredis';
+import { connectRedis } from '../index.ts';
+
+const rejection = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+describe.each([true, false])('a closed connection, joined writes %s', (joinWrites) => {
+  let redis: Redis | Cluster;
+  beforeEach(async () => {
+    redis = connectRedis({ REDIS_URL: testRedisUrl() }, { joinWrites });
+    await redis.ping();
+    redis.disconnect();
+  });
+  it('its commands and transactions reject with StorageUnavailable, the cause kept', async () => {
+    const error = await rejection(redis.get('x'));
+    expect(error).toBeInstanceOf(StorageUnavailable);
+    expect(error).toMatchObject({ message: 'Connection is closed.', cause: expect.any(Error) });
+    expect(await rejection(redis.multi().get('x').exec())).toBeInstanceOf(StorageUnavailable);
+  });
+});
+
+it('a duplicate of a connection to a closed port rejects with StorageUnavailable, and emits it', async () => {
+  const redis = connectRedis({ REDIS_URL: 'redis://127.0.0.1:1' });
+  redis.on('error', () => undefined);
+  const duplicate = (redis as Redis).duplicate({ lazyConnect: true });
+  const emitted = new Promise((resolve) => duplicate.once('error', resolve));
+  const connected = rejection(duplicate.connect());
+  expect(await emitted).toBeInstanceOf(StorageUnavailable);
+  expect(await emitted).toMatchObject({ code: 'ECONNREFUSED' });
+  duplicate.disconnect();
+  redis.disconnect();
+  expect(await connected).toBeInstanceOf(StorageUnavailable);
+});
+
+it('a command that is wrong in itself rejects with the reply of Redis', async () => {
+  const redis = connectRedis({ REDIS_URL: testRedisUrl() });
+  const error = await rejection(redis.call('GET'));
+  redis.disconnect();
+  expect(error).not.toBeInstanceOf(StorageUnavailable);
+  expect(error).toMatchObject({ name: 'ReplyError' });
+});

@@ -1,0 +1,94 @@
+/** Rehearses a bulk replay of one address: finds what it would replay and what it would skip, and changes nothing. */
+import { DELIVERY_STATUSES, deliveryId, errorLabel, isCovered, replayableUntilMs } from '@posthorn/core';
+import { loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
+import { prefixOfEvent } from '../events/events.ts';
+import * as keys from '../keys.ts';
+import type { Position } from '../lists/page.ts';
+import { scanSortedSet } from '../lists/sorted-set.ts';
+import type { Store } from '../store.ts';
+import type { ReplayScope } from './replays.ts';
+
+/** Records read at once: a few milliseconds of Redis. */
+const CHUNK = 250;
+
+/** What a bulk replay would do with the failed deliveries that it covers. */
+export interface Rehearsal {
+  /** Would be replayed. */
+  count: number;
+  /** Would be skipped: their event is on its way to the address again, has arrived there by a replay, or is among `count` already. */
+  underWay: number;
+  /** Would be skipped: they failed too long ago, or their event has expired. */
+  tooLate: number;
+  /** False where there are more failed deliveries than it looked at. */
+  isComplete: boolean;
+  /** The most frequent error of their last attempts (core's `errorLabel`); null if there was none. */
+  error: string | null;
+}
+
+/** Looks at the oldest failed deliveries in a scope, at most `limit`, by the rules of `stepReplay`. */
+export async function rehearseReplay(
+  store: Store,
+  scope: Required<ReplayScope>,
+  limit: number,
+  nowMs: number,
+): Promise<Rehearsal> {
+  const { subscriptionId, fromMs, toMs, filter } = scope;
+  const key = keys.failedKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
+  const read = (after: Position | undefined, count: number) =>
+    scanSortedSet(store, key, { order: 'oldest_first', after, count, fromMs, toMs });
+  const counts = { replayable: 0, under_way: 0, too_late: 0 };
+  const labels = new Map<string, number>();
+  /** By the event's first delivery: a replay sends an event once, however many failed deliveries it has. */
+  const replayed = new Set<string>();
+  let after: Position | undefined;
+  let isComplete = false;
+  for (let left = limit; left > 0 && !isComplete; left -= CHUNK) {
+    const count = Math.min(CHUNK, left);
+    const found = await read(after, count);
+    const existing = await loadExisting(
+      store,
+      found.map(({ id }) => id),
+    );
+    const covered = existing.filter((failed) => isCovered(filter, failed));
+    const fates = await Promise.all(covered.map((failed) => fateOf(store, failed, nowMs)));
+    for (const [i, failed] of covered.entries()) {
+      const first = deliveryId(failed.event, subscriptionId);
+      const fate = fates[i] === 'replayable' && replayed.has(first) ? 'under_way' : (fates[i] ?? 'too_late');
+      counts[fate] += 1;
+      if (fate === 'replayable') replayed.add(first);
+      countLabel(labels, failed);
+    }
+    after = found.at(-1);
+    isComplete = found.length < count || (count === left && (await read(after, 1)).length === 0);
+  }
+  const [error = null] = [...labels].sort(([, a], [, b]) => b - a).map(([label]) => label);
+  const { replayable: count, under_way: underWay, too_late: tooLate } = counts;
+  return { count, underWay, tooLate, isComplete, error };
+}
+
+const FAILED = String(DELIVERY_STATUSES.indexOf('failed'));
+
+/** What a replay would do with one failed delivery. */
+async function fateOf(
+  store: Store,
+  { event, subscriptionId, finishedAtMs }: StoredDelivery,
+  nowMs: number,
+): Promise<'replayable' | 'under_way' | 'too_late'> {
+  if (nowMs > replayableUntilMs(finishedAtMs ?? 0, store.retentionMs)) return 'too_late';
+  const prefix = keys.prefixOfSubscription(store, subscriptionId);
+  const [exists, [newest]] = await Promise.all([
+    store.redis.exists(keys.eventKey(prefixOfEvent(store, event), event)),
+    store.redis.zrange(keys.replaysOfKey(prefix, deliveryId(event, subscriptionId)), '-1', '-1'),
+  ]);
+  if (exists === 0) return 'too_late';
+  if (newest === undefined) return 'replayable';
+  // One that is gone has succeeded, and is kept for less long than the failed one.
+  return (await store.redis.hget(keys.deliveryKey(prefix, newest), 'st')) === FAILED ? 'replayable' : 'under_way';
+}
+
+function countLabel(labels: Map<string, number>, { attempts }: StoredDelivery): void {
+  const last = attempts.at(-1);
+  if (!last || last.error === null) return;
+  const label = errorLabel(last.error, last.statusCode);
+  labels.set(label, (labels.get(label) ?? 0) + 1);
+}

@@ -1,0 +1,99 @@
+/** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
+import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
+import { laneLength } from '../deliveries/lanes.ts';
+import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionsKey } from '../keys.ts';
+import { pairs } from '../lists/sorted-set.ts';
+import { type Store, sumPartitions } from '../store.ts';
+
+/** The health of addresses, in the order of their subscriptions' ids. */
+export async function readHealth(
+  store: Store,
+  subscriptionIds: readonly string[],
+  nowMs: number,
+): Promise<AddressHealth[]> {
+  return await Promise.all(
+    subscriptionIds.map(async (id) =>
+      decodeHealth(await store.redis.hgetall(healthKey(prefixOfSubscription(store, id), id)), nowMs),
+    ),
+  );
+}
+
+/** The number of failing addresses. */
+export async function countFailing(store: Store): Promise<number> {
+  return await sumPartitions(store, (prefix) => store.redis.zcard(failingKey(prefix)));
+}
+
+/** The number of addresses that are failing or paused. */
+export async function countProblems(store: Store): Promise<number> {
+  return await sumPartitions(store, async (prefix) => {
+    const [failing, paused] = [failingKey(prefix), subscriptionsKey(prefix, 'paused')];
+    const [failingCount, pausedCount, both] = await Promise.all([
+      store.redis.zcard(failing),
+      store.redis.zcard(paused),
+      store.redis.zintercard(2, failing, paused),
+    ]);
+    return failingCount + pausedCount - both;
+  });
+}
+
+/** The addresses whose failing period began last, up to `limit`, the newest first. */
+export async function listFailing(store: Store, limit: number): Promise<{ subscriptionId: string; sinceMs: number }[]> {
+  const newest = await highest(store, failingKey, limit);
+  return newest.map(({ id, score }) => ({ subscriptionId: id, sinceMs: score }));
+}
+
+/** Of the `among` paused addresses that were created last, up to `limit`: those with the most held deliveries, the most first. */
+export async function listMostHeld(store: Store, among: number, limit: number): Promise<string[]> {
+  const newest = await highest(store, (prefix) => subscriptionsKey(prefix, 'paused'), among);
+  const held = await Promise.all(newest.map(async ({ id }) => ({ id, count: await laneLength(store, 'held', id) })));
+  return held
+    .sort((a, b) => b.count - a.count)
+    .slice(0, limit)
+    .map(({ id }) => id);
+}
+
+/** Of a sorted set of ids that each partition has: up to `limit` with the highest scores, the highest first. */
+async function highest(
+  store: Store,
+  keyOf: (prefix: string) => string,
+  limit: number,
+): Promise<{ id: string; score: number }[]> {
+  const flat = await Promise.all(
+    allPrefixes(store).map((prefix) => store.redis.zrevrange(keyOf(prefix), 0, limit - 1, 'WITHSCORES')),
+  );
+  const all = flat.flatMap(pairs).map(([id, score]) => ({ id, score: Number(score) }));
+  return all.sort((a, b) => b.score - a.score).slice(0, limit);
+}
+
+/** Fields: see add-address-counts.lua. */
+function decodeHealth(record: Record<string, string>, nowMs: number): AddressHealth {
+  const { w: window, q: failedInARow = '0', ls: lastSucceeded, e: errors, since } = record;
+  return {
+    state: since ? 'failing' : window === undefined ? 'unknown' : 'healthy',
+    failingSinceMs: since ? Number(since) : null,
+    failedInARow: Number(failedInARow),
+    recent: recentOf(window ?? '', nowMs),
+    lastSucceededAtMs: lastSucceeded ? Number(lastSucceeded) : null,
+    error: errors === undefined ? null : mostFrequent(errors),
+  };
+}
+
+function recentOf(window: string, nowMs: number): AddressHealth['recent'] {
+  const oldest = Math.floor(nowMs / MINUTE_MS) - HEALTH_MINUTES;
+  const recent = { attempts: 0, succeeded: 0 };
+  for (const text of window.split(' ')) {
+    const [minute = 0, succeeded = 0, failed = 0] = text.split(':').map(Number);
+    if (minute <= oldest) continue;
+    recent.attempts += succeeded + failed;
+    recent.succeeded += succeeded;
+  }
+  return recent;
+}
+
+function mostFrequent(errors: string): AddressError | null {
+  const all = JSON.parse(errors) as [string, number, number, string, number][];
+  const [most] = all.sort((a, b) => b[1] - a[1]);
+  if (!most) return null;
+  const [label, count, sinceMs, deliveryId, attemptNumber] = most;
+  return { label, count, sinceMs, deliveryId, attemptNumber };
+}
