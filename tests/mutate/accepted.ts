@@ -13,8 +13,8 @@ const SECRET_BOX = 'packages/signing/src/secret-box.ts';
 const GUARD = 'packages/sender/src/guard.ts';
 const SIGNATURE = 'packages/receiver/src/signature.ts';
 const IDS = 'packages/core/src/ids.ts';
-const DURATIONS = 'packages/core/src/durations.ts';
-const JSON_READER = 'packages/core/src/json.ts';
+const DURATIONS = 'packages/core/src/basics/durations.ts';
+const JSON_READER = 'packages/core/src/basics/json.ts';
 
 export const ACCEPTED: readonly Accepted[] = [
   {

@@ -1,8 +1,8 @@
 /** The sentence that says what is wrong with an address. */
 import { describe, expect, it } from '@jest/globals';
 import { type VerdictFacts, verdictOn } from './address-verdict.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from './basics/time.ts';
 import { type AddressHealth, UNKNOWN_HEALTH } from './health.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from './time.ts';
 
 const now = Date.parse('2026-03-10T15:30:00Z');
 const since = Date.parse('2026-03-10T14:02:00Z');

@@ -1,7 +1,8 @@
 /** The verdict on an address: one sentence that says what is wrong and since when, or null if nothing is. */
+
+import { DAY_MS, HOUR_MS } from './basics/time.ts';
 import type { AddressHealth } from './health.ts';
 import type { StatusReason, SubscriptionStatus } from './subscription.ts';
-import { DAY_MS, HOUR_MS } from './time.ts';
 
 /** A refusal that begins within this time after a rotation, or after the end of its overlap, is blamed on it. */
 const ROTATION_BLAME_MS = HOUR_MS;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { AUDIT_ACTIONS, type AuditAction } from './audit.ts';
 import { summarizeAudit } from './audit-summary.ts';
-import { HOUR_MS } from './time.ts';
+import { HOUR_MS } from './basics/time.ts';
 
 const AT_MS = Date.parse('2026-11-22T08:00:00Z');
 const summary = (action: AuditAction, detail?: Record<string, unknown>) => summarizeAudit({ action, detail }, AT_MS);

@@ -1,7 +1,7 @@
 /** An entry of the audit trail in plain words: what was done, for lists. */
 import type { AuditAction, AuditEntry } from './audit.ts';
-import { cutText } from './cut-text.ts';
-import { utcText } from './time.ts';
+import { cutText } from './basics/cut-text.ts';
+import { utcText } from './basics/time.ts';
 
 /** Characters of a description or a URL within a summary. */
 const MAX_QUOTED = 120;

@@ -1,7 +1,7 @@
 /** The schedule, and what an attempt means for its delivery (specification 3.1, 7 and 8). */
 import { describe, expect, it } from '@jest/globals';
+import { MINUTE_MS } from './basics/time.ts';
 import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, decide, errorOfStatus } from './index.ts';
-import { MINUTE_MS } from './time.ts';
 
 describe('schedule', () => {
   it('has the default delays 1 m, 5 m, 30 m, 2 h and 12 h', () => {

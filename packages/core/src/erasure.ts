@@ -1,7 +1,8 @@
 /** The erasure: removes the payloads of an event, a session, a reference or a user from everything that Posthorn stores. */
+
+import { HOUR_MS } from './basics/time.ts';
 import type { Environment } from './event.ts';
 import { SEARCH_FIELDS } from './search-terms.ts';
-import { HOUR_MS } from './time.ts';
 
 /** What the value of an erasure is. All but the first are compared with the payload, as a search does. */
 export const ERASURE_FIELDS = ['event_id', ...SEARCH_FIELDS] as const;

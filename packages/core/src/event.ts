@@ -1,8 +1,8 @@
 /** The event: its types, what a publisher may send, and the bytes that every receiver gets. */
 import { z } from 'zod';
+import { isRawNumber } from './basics/json.ts';
+import { instantSchema } from './basics/time.ts';
 import { EVENT_ID, newEventId } from './ids.ts';
-import { isRawNumber } from './json.ts';
-import { instantSchema } from './time.ts';
 
 /** The types a publisher may send, in the order of the specification, section 6. The order is stored: only append. */
 export const SESSION_EVENT_TYPES = [

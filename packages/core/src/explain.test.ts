@@ -1,8 +1,8 @@
 /** What became of an event at an address, with and without a delivery. */
 import { describe, expect, it } from '@jest/globals';
+import { DAY_MS, HOUR_MS } from './basics/time.ts';
 import type { Delivery } from './delivery.ts';
 import { type Case, explain } from './explain.ts';
-import { DAY_MS, HOUR_MS } from './time.ts';
 
 const acceptedAtMs = Date.UTC(2026, 10, 20, 12);
 const event: NonNullable<Case['event']> = {

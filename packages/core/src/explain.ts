@@ -1,9 +1,10 @@
 /** Explains in a sentence what became of one event at one address, and what to do about it. */
+
+import { DAY_MS, utcText } from './basics/time.ts';
 import { ATTEMPT_ERRORS, type AttemptError, type Delivery, isFinished } from './delivery.ts';
 import type { Environment, EventType } from './event.ts';
 import { topicsOfEvent, topicsOfSubscription } from './match.ts';
 import type { StatusReason, Subscription } from './subscription.ts';
-import { DAY_MS, utcText } from './time.ts';
 
 /** What can have become of an event at an address. The first five have a delivery, the others have none. */
 export const EXPLANATIONS = [

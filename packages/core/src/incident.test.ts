@@ -1,7 +1,7 @@
 /** Which failing addresses are one incident. */
 import { describe, expect, it } from '@jest/globals';
+import { MINUTE_MS } from './basics/time.ts';
 import { findIncidents } from './incident.ts';
-import { MINUTE_MS } from './time.ts';
 
 const at = (...minutes: number[]) =>
   minutes.map((minute) => ({ subscriptionId: `sub_${minute}`, sinceMs: minute * MINUTE_MS }));

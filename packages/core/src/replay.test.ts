@@ -1,7 +1,7 @@
 /** The statuses of a bulk replay, and how long a failed delivery can be replayed. */
 import { expect, it } from '@jest/globals';
+import { DAY_MS } from './basics/time.ts';
 import { REPLAY_STATUSES, replayableUntilMs } from './index.ts';
-import { DAY_MS } from './time.ts';
 
 it('statuses are those of the interface', () => {
   expect(REPLAY_STATUSES).toEqual(['running', 'done', 'failed', 'canary', 'halted', 'cancelled']);

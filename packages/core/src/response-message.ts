@@ -1,6 +1,7 @@
 /** The message of a receiver's error response, in one line, for lists. */
+
+import { cutText } from './basics/cut-text.ts';
 import type { AttemptResponse } from './came-back.ts';
-import { cutText } from './cut-text.ts';
 
 /** Characters of a message. */
 const MAX_LENGTH = 160;

@@ -1,6 +1,7 @@
 /** What an event can be found by besides its id: its session, the publisher's reference, and the user. */
+
+import { parseJson } from './basics/json.ts';
 import type { Event } from './event.ts';
-import { parseJson } from './json.ts';
 
 /** The parameters of a search. They stand for `data.id`, `data.reference` and `data.metadata.user_id`. */
 export const SEARCH_FIELDS = ['session_id', 'reference', 'user_id'] as const;

@@ -3,9 +3,9 @@ import { ENVIRONMENTS, type Environment } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import { findEvents, listDeliveries } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { missing } from './missing.ts';
-import { serializeEvent } from './serialize.ts';
+import type { ConsoleContext } from '../context.ts';
+import { missing } from '../missing.ts';
+import { serializeEvent } from '../serialize.ts';
 
 /** Most deliveries returned with an event; `GET /v1/deliveries?event_id=` returns all, paginated. */
 const MAX_DELIVERIES_WITH_EVENT = 1_000;

@@ -1,6 +1,6 @@
 /** What is thrown if several things fail side by side. */
 import { describe, expect, it } from '@jest/globals';
-import { StorageUnavailable } from './errors.ts';
+import { StorageUnavailable } from '../errors.ts';
 import { throwRejections } from './throw-rejections.ts';
 
 /** What is thrown after work that fails with these errors; undefined: the work succeeds. */

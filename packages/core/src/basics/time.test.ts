@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { problemsOf } from '@posthorn/testing';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { instantMsSchema, isoInstant, parseDurationMs, utcInstant } from './index.ts';
+import { instantMsSchema, isoInstant, parseDurationMs, utcInstant } from '../index.ts';
 
 import { instantSchema } from './time.ts';
 

@@ -1,7 +1,7 @@
 /** JSON as publishers write it: numbers kept to the digit, depth limited, errors for the caller. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { AppError, isRawNumber, MAX_JSON_DEPTH, parseJson } from './index.ts';
+import { AppError, isRawNumber, MAX_JSON_DEPTH, parseJson } from '../index.ts';
 
 const nested = (depth: number, open = '[', close = ']') => open.repeat(depth) + close.repeat(depth);
 

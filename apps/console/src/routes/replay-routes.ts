@@ -24,14 +24,14 @@ import {
   startBatch,
   startReplay,
 } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { missing } from './missing.ts';
-import { notActive } from './not-active.ts';
-import { rehearse } from './rehearse-replay.ts';
-import { loadAddresses, serializeBatch } from './replay-batch.ts';
-import { replayScopeOf } from './replay-scope.ts';
-import { serializePage, serializeReplay } from './serialize.ts';
-import { actionOf, traced } from './traces.ts';
+import type { ConsoleContext } from '../context.ts';
+import { missing } from '../missing.ts';
+import { notActive } from '../not-active.ts';
+import { rehearse } from '../rehearse-replay.ts';
+import { loadAddresses, serializeBatch } from '../replay-batch.ts';
+import { replayScopeOf } from '../replay-scope.ts';
+import { serializePage, serializeReplay } from '../serialize.ts';
+import { actionOf, traced } from '../traces.ts';
 
 export function replayRoutes(api: Api, context: ConsoleContext): void {
   startRoutes(api, context);

@@ -3,9 +3,9 @@ import type { Api } from '@posthorn/http';
 import { type TailedAttempt, tailedAttemptSchema, tailQuerySchema } from '@posthorn/operator-api';
 import { decodeTailEntry } from '@posthorn/store';
 import type { z } from 'zod';
-import type { ConsoleContext } from './context.ts';
-import { sendEventStream } from './event-stream.ts';
-import { instant } from './instant.ts';
+import type { ConsoleContext } from '../context.ts';
+import { sendEventStream } from '../event-stream.ts';
+import { instant } from '../instant.ts';
 
 const MAX_ITEMS = 200;
 

@@ -4,9 +4,9 @@ import type { Api } from '@posthorn/http';
 import { signatureCheckRequestSchema, signatureCheckSchema, subscriptionParamsSchema } from '@posthorn/operator-api';
 import { diagnoseSignature } from '@posthorn/signing';
 import { findEvents, type Store } from '@posthorn/store';
-import { findSubscription } from './change-subscription.ts';
-import type { ConsoleContext } from './context.ts';
-import { instant } from './instant.ts';
+import { findSubscription } from '../change-subscription.ts';
+import type { ConsoleContext } from '../context.ts';
+import { instant } from '../instant.ts';
 
 /** An event's body as a string in JSON: each of its quotes takes two bytes. */
 const MAX_REQUEST_BYTES = 768 * 1024;

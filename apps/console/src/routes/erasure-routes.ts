@@ -11,9 +11,9 @@ import {
   type Store,
   startErasure,
 } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { missing } from './missing.ts';
-import { serializeErasure, serializePage } from './serialize.ts';
+import type { ConsoleContext } from '../context.ts';
+import { missing } from '../missing.ts';
+import { serializeErasure, serializePage } from '../serialize.ts';
 
 export function erasureRoutes(api: Api, context: ConsoleContext): void {
   startRoute(api, context);

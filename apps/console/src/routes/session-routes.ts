@@ -2,7 +2,7 @@
 import type { Api } from '@posthorn/http';
 import { sessionSchema, signInSchema } from '@posthorn/operator-api';
 import { appendAudit } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
+import type { ConsoleContext } from '../context.ts';
 
 export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleContext): void {
   const session = api.tagged('Session');

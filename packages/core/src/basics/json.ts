@@ -1,5 +1,5 @@
 /** Reads JSON without losing what the publisher wrote (long numbers included) and without letting depth exhaust the stack. */
-import { AppError } from './errors.ts';
+import { AppError } from '../errors.ts';
 
 /** Deepest nesting of objects and arrays that a body may have. */
 export const MAX_JSON_DEPTH = 64;

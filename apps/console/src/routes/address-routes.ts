@@ -6,12 +6,12 @@ import { AppError, nextAddressState, TEST_EVENT_TYPE } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import { deliverySchema, testDeliverySchema } from '@posthorn/operator-api';
 import { loadDeliveries, makeTestDelivery } from '@posthorn/store';
-import { change, findSubscription, subscriptionRoute } from './change-subscription.ts';
-import type { ConsoleContext } from './context.ts';
+import { change, findSubscription, subscriptionRoute } from '../change-subscription.ts';
+import type { ConsoleContext } from '../context.ts';
+import { serializeDelivery, serializeSubscription } from '../serialize.ts';
+import { actionOf, traced } from '../traces.ts';
+import { validateSubscription } from '../validate-address.ts';
 import { resumeRoutes } from './resume-routes.ts';
-import { serializeDelivery, serializeSubscription } from './serialize.ts';
-import { actionOf, traced } from './traces.ts';
-import { validateSubscription } from './validate-address.ts';
 
 /** Each action is refused with 409 in some statuses of the address. */
 const action = { ...subscriptionRoute, problems: ['conflict'] as const };

@@ -1,5 +1,5 @@
 /** Throws what failed of work that was done side by side, once all of it has ended: no failure hides another. */
-import { StorageUnavailable } from './errors.ts';
+import { StorageUnavailable } from '../errors.ts';
 
 /**
  * Throws the only error of what `Promise.allSettled` resolved to, or an `AggregateError` with all errors and the message

@@ -22,14 +22,14 @@ import {
   type StoredSubscription,
   saveSubscription,
 } from '@posthorn/store';
-import { change, findSubscription, subscriptionRoute } from './change-subscription.ts';
-import type { ConsoleContext } from './context.ts';
-import { instant } from './instant.ts';
-import { missing } from './missing.ts';
-import { serializeAddressAttempts } from './overview.ts';
-import { replayScopeOf } from './replay-scope.ts';
-import { serializeListedSubscriptions, serializeSubscription } from './serialize.ts';
-import { untilAttemptsEnd } from './until-attempts-end.ts';
+import { change, findSubscription, subscriptionRoute } from '../change-subscription.ts';
+import type { ConsoleContext } from '../context.ts';
+import { instant } from '../instant.ts';
+import { missing } from '../missing.ts';
+import { serializeAddressAttempts } from '../overview.ts';
+import { replayScopeOf } from '../replay-scope.ts';
+import { serializeListedSubscriptions, serializeSubscription } from '../serialize.ts';
+import { untilAttemptsEnd } from '../until-attempts-end.ts';
 
 /** A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest. */
 const MAX_DELETE_WAIT_MS = 5_000;

@@ -4,9 +4,9 @@ import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import { deliveriesOfEvent, isSearchOn, type StoredDelivery, type StoredEvent, searchEvents } from '@posthorn/store';
 import type { z } from 'zod';
-import type { ConsoleContext } from './context.ts';
-import { instant } from './instant.ts';
-import { serializeDelivery } from './serialize.ts';
+import type { ConsoleContext } from '../context.ts';
+import { instant } from '../instant.ts';
+import { serializeDelivery } from '../serialize.ts';
 
 /** Deliveries returned with one event, and with all of them. */
 const MAX_DELIVERIES_OF_EVENT = 50;

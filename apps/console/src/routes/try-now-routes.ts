@@ -4,11 +4,11 @@ import { tryNow } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import { appendAudit, listDeliveries, type TryNowRefusal } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { deliveryFilterOf, findDelivery } from './find-delivery.ts';
-import { notActive } from './not-active.ts';
-import { serializeDelivery } from './serialize.ts';
-import { actionOf, actionOn, traced } from './traces.ts';
+import type { ConsoleContext } from '../context.ts';
+import { deliveryFilterOf, findDelivery } from '../find-delivery.ts';
+import { notActive } from '../not-active.ts';
+import { serializeDelivery } from '../serialize.ts';
+import { actionOf, actionOn, traced } from '../traces.ts';
 
 const refusals: Record<TryNowRefusal, string> = {
   not_waiting: 'Only a delivery that waits for a retry can be tried now.',

@@ -2,9 +2,9 @@
 import type { Api } from '@posthorn/http';
 import { auditEntrySchema, auditQuerySchema, overviewSchema, pageOf } from '@posthorn/operator-api';
 import { listAudit } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { createOverview } from './overview.ts';
-import { serializeAudit, serializePage } from './serialize.ts';
+import type { ConsoleContext } from '../context.ts';
+import { createOverview } from '../overview.ts';
+import { serializeAudit, serializePage } from '../serialize.ts';
 
 export function insightRoutes(api: Api, context: ConsoleContext): void {
   const { store, clock } = context;

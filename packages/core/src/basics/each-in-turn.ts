@@ -1,5 +1,5 @@
 /** Does the same for each of many items: one that fails does not stop the others. */
-import { StorageUnavailable } from './errors.ts';
+import { StorageUnavailable } from '../errors.ts';
 
 /**
  * Calls `step` with each item, one after the other. After an error it goes on with the next item, and throws the first

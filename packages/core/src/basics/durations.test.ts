@@ -1,7 +1,7 @@
 /** The histogram of durations: how close its percentiles come. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { durationBucket, durationPercentile } from './index.ts';
+import { durationBucket, durationPercentile } from '../index.ts';
 import { DAY_MS } from './time.ts';
 
 describe('the bucket of a duration', () => {

@@ -11,12 +11,12 @@ import {
   replaysOf,
   type Store,
 } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { deliveryFilterOf, findDelivery } from './find-delivery.ts';
-import { notActive } from './not-active.ts';
-import { requestOf } from './request-of.ts';
-import { serializeDelivery, serializeDeliveryWithAttempts, serializePage } from './serialize.ts';
-import { actionOn, traced } from './traces.ts';
+import type { ConsoleContext } from '../context.ts';
+import { deliveryFilterOf, findDelivery } from '../find-delivery.ts';
+import { notActive } from '../not-active.ts';
+import { requestOf } from '../request-of.ts';
+import { serializeDelivery, serializeDeliveryWithAttempts, serializePage } from '../serialize.ts';
+import { actionOn, traced } from '../traces.ts';
 import { tryNowRoutes } from './try-now-routes.ts';
 
 const refusals: Record<ReplayRefusal, string> = {

@@ -3,9 +3,9 @@ import { explain } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import { readCase } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { instant } from './instant.ts';
-import { serializeDelivery } from './serialize.ts';
+import type { ConsoleContext } from '../context.ts';
+import { instant } from '../instant.ts';
+import { serializeDelivery } from '../serialize.ts';
 
 export function explainRoute(api: Api, { store, clock }: ConsoleContext): void {
   api.tagged('Events').get('/v1/explain', {

@@ -8,9 +8,9 @@ import {
   type ResumeResult,
 } from '@posthorn/operator-api';
 import { loadSubscriptions, type StoredSubscription } from '@posthorn/store';
-import { change, subscriptionRoute } from './change-subscription.ts';
-import type { ConsoleContext } from './context.ts';
-import { serializeSubscription } from './serialize.ts';
+import { change, subscriptionRoute } from '../change-subscription.ts';
+import type { ConsoleContext } from '../context.ts';
+import { serializeSubscription } from '../serialize.ts';
 
 export function resumeRoutes(api: Api, context: ConsoleContext): void {
   const subscriptions = api.tagged('Subscriptions');

@@ -3,9 +3,9 @@ import { eventBody } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import { type ListenedEvent, listenedEventSchema, listenQuerySchema } from '@posthorn/operator-api';
 import { loadEvent, type PublishedEntry, type Store } from '@posthorn/store';
-import type { ConsoleContext } from './context.ts';
-import { sendEventStream } from './event-stream.ts';
-import type { FeedItem } from './feed-hub.ts';
+import type { ConsoleContext } from '../context.ts';
+import { sendEventStream } from '../event-stream.ts';
+import type { FeedItem } from '../feed-hub.ts';
 
 /** An event may have some hundred kilobytes. */
 const MAX_ITEMS = 10;
