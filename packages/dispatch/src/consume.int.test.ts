@@ -299,7 +299,7 @@ describe('several jobs taken at once', () => {
     await consumer.stop(5_000);
     consumer = newConsumer(100, {
       partitionPrefixes: prefixes.slice(0, 1),
-      timings: { burstMs: 60_000, firstMs: 0 },
+      timings: { burstMs: 60_000, slowStartMs: 0 },
       async take(takes, marked, lock) {
         const found = await takeJobs(store, takes, marked, lock);
         takings += 1;
@@ -326,7 +326,7 @@ describe('several jobs taken at once', () => {
     await consumer.stop(5_000);
     consumer = newConsumer(100, {
       partitionPrefixes: prefixes.slice(0, 1),
-      timings: { firstMs: 0 },
+      timings: { slowStartMs: 0 },
       take(takes, marked, lock) {
         order.push(`takes ${takes[0]?.limit}`);
         return takeJobs(store, takes, marked, lock);
@@ -349,7 +349,7 @@ describe('several jobs taken at once', () => {
     await consumer.stop(5_000);
     consumer = newConsumer(100, {
       partitionPrefixes: prefixes.slice(0, 1),
-      timings: { firstMs: 0 },
+      timings: { slowStartMs: 0 },
       async take(takes, marked, lock) {
         takings += 1;
         if (takings === 2) await hangs.promise;
@@ -391,14 +391,14 @@ describe('several jobs taken at once', () => {
   it.each([
     ['one of its jobs has ended', 60_000, 'n0'],
     ['some time is over', 1, undefined],
-  ])('use a share of the slots when a process starts, until %s', async (_, firstMs, ends) => {
+  ])('use a share of the slots when a process starts, until %s', async (_, slowStartMs, ends) => {
     const [first, others] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     handle = async (id) => {
       await (id === ends ? first : others).promise;
       return { kind: 'done' };
     };
     await add(...Array.from({ length: 20 }, (_, i) => `n${i}`));
-    consumer = newConsumer(10, { timings: { firstMs } });
+    consumer = newConsumer(10, { timings: { slowStartMs } });
     await consumer.start();
     if (ends) {
       await eventually('a share of the slots in use', () => taken.length >= 3);
@@ -410,12 +410,12 @@ describe('several jobs taken at once', () => {
     await eventually('all to be handled', () => taken.length === 20);
   });
   it('use that share when the first jobs come, however long there were none', async () => {
-    const firstMs = 54_321;
+    const slowStartMs = 54_321;
     const { setTimeout } = globalThis;
     const timeUp: (() => void)[] = [];
     jest.spyOn(globalThis, 'setTimeout').mockImplementation((callback, ms) => {
-      if (ms === firstMs) timeUp.push(callback);
-      return setTimeout(ms === firstMs ? () => undefined : callback, ms === firstMs ? 0 : ms);
+      if (ms === slowStartMs) timeUp.push(callback);
+      return setTimeout(ms === slowStartMs ? () => undefined : callback, ms === slowStartMs ? 0 : ms);
     });
     const ends = Promise.withResolvers<void>();
     handle = async () => {
@@ -424,7 +424,7 @@ describe('several jobs taken at once', () => {
     };
     let asked = 0;
     consumer = newConsumer(10, {
-      timings: { firstMs },
+      timings: { slowStartMs },
       async take(takes, marked, lock) {
         const found = await takeJobs(store, takes, marked, lock);
         asked += takes.length;
@@ -446,7 +446,7 @@ describe('several jobs taken at once', () => {
     const asked: number[] = [];
     const never = Promise.withResolvers<never>();
     consumer = newConsumer(3, {
-      timings: { firstMs: 1 },
+      timings: { slowStartMs: 1 },
       async take(takes) {
         asked.push(...takes.map(({ partition }) => partition));
         return await never.promise;

@@ -72,5 +72,5 @@ export interface ConsumerTimings {
   /** How long the end of a job waits at most while more jobs of a burst are being taken. */
   burstMs: number;
   /** How long a process uses only a share of its slots once it takes jobs, unless one of them ends. 0: not at all. */
-  firstMs: number;
+  slowStartMs: number;
 }

@@ -21,13 +21,13 @@ const TIMINGS: ConsumerTimings = {
   stalledCheckMs: 15_000,
   putBackMs: 1_000,
   burstMs: 10,
-  firstMs: 100,
+  slowStartMs: 100,
 };
 /**
- * The share of its slots that a process uses until one of its jobs has ended, or `firstMs` after it began to take them:
+ * The share of its slots that a process uses until one of its jobs has ended, or `slowStartMs` after it began to take them:
  * it knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
  */
-const FIRST_SHARE = 0.3;
+const SLOW_START_SHARE = 0.3;
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */
 const AFTER_ERROR_MS = 15_000;
 /** Pause before Redis is asked again after an error. */
@@ -60,7 +60,7 @@ export class Consumer<J extends { id: string }> {
   #stalledCheck: NodeJS.Timeout | undefined;
   #lookAgain: NodeJS.Timeout | undefined;
   /** Ends the use of a share of the slots, also where a partition can't be asked. */
-  #useAllSoon: NodeJS.Timeout | undefined;
+  #slowStartTimer: NodeJS.Timeout | undefined;
 
   constructor(options: ConsumerOptions<J>) {
     const timings = { ...TIMINGS, ...options.timings };
@@ -100,7 +100,7 @@ export class Consumer<J extends { id: string }> {
     this.#lostReplies.start();
     void this.#endings.checkStalled();
     this.#stalledCheck = setInterval(() => void this.#endings.checkStalled(), this.#timings.stalledCheckMs);
-    if (this.#timings.firstMs > 0) this.#partitions.use(FIRST_SHARE);
+    if (this.#timings.slowStartMs > 0) this.#partitions.use(SLOW_START_SHARE);
     this.#fill();
   }
 
@@ -131,7 +131,7 @@ export class Consumer<J extends { id: string }> {
     this.#state = 'stopping';
     clearInterval(this.#stalledCheck);
     clearTimeout(this.#lookAgain);
-    clearTimeout(this.#useAllSoon);
+    clearTimeout(this.#slowStartTimer);
     this.#markers.close();
     this.#fill();
     // Half of a short grace is for the jobs in flight.
@@ -152,14 +152,14 @@ export class Consumer<J extends { id: string }> {
   }
 
   /** Ends the slow start. If no job has come yet, it goes on, so that the first jobs get only a share of the slots. */
-  #useAllUnlessIdle(): void {
-    this.#useAllSoon = undefined;
-    if (!this.#partitions.isIdle()) this.#useAll();
+  #endSlowStartUnlessIdle(): void {
+    this.#slowStartTimer = undefined;
+    if (!this.#partitions.isIdle()) this.#endSlowStart();
   }
 
-  /** Uses all slots from now on. */
-  #useAll(): void {
-    clearTimeout(this.#useAllSoon);
+  /** From now on all slots are used. */
+  #endSlowStart(): void {
+    clearTimeout(this.#slowStartTimer);
     this.#partitions.use(1);
     this.#fill();
   }
@@ -206,7 +206,8 @@ export class Consumer<J extends { id: string }> {
     let together: Partition[] = [];
     let jobs = 0;
     for (let next = partitions.next(); next; next = partitions.next()) {
-      if (!partitions.usesAll()) this.#useAllSoon ??= setTimeout(() => this.#useAllUnlessIdle(), this.#timings.firstMs);
+      if (!partitions.usesAll())
+        this.#slowStartTimer ??= setTimeout(() => this.#endSlowStartUnlessIdle(), this.#timings.slowStartMs);
       const limit = partitions.reserve(next);
       if (!isSure(next)) void this.#takeWithLease(next);
       else if (this.#options.redis instanceof Cluster) void this.#take([next]);
@@ -335,7 +336,7 @@ export class Consumer<J extends { id: string }> {
     partition.active -= 1;
     running.beginNext?.();
     if (this.#partitions.usesAll()) this.#fill();
-    else this.#useAll();
+    else this.#endSlowStart();
   }
 
   /** Ends a job by a script, which also takes the next ones. */

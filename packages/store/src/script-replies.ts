@@ -63,7 +63,7 @@ export interface FoundJob {
 export type EventRecord = string | Readonly<Record<string, string>>;
 
 /** The fields and values of a hash. */
-function hashOf(reply: unknown): Record<string, string> {
+function recordOf(reply: unknown): Record<string, string> {
   const all = list(reply);
   const hash: Record<string, string> = {};
   for (let i = 0; i < all.length; i += 2) hash[String(all[i])] = String(all[i + 1]);
@@ -131,7 +131,7 @@ export function storedEvent(reply: unknown): EventReply {
   if (typeof reply === 'string') return { states: Array.from(reply, stateOfLetter) };
   const [stored, place] = list(reply);
   if (stored === 'outdated') return stored;
-  return { stored: Array.isArray(stored) ? hashOf(stored) : String(stored), place: storedPlace(place ?? 'own') };
+  return { stored: Array.isArray(stored) ? recordOf(stored) : String(stored), place: storedPlace(place ?? 'own') };
 }
 
 function jobsOf(next: NextJob<FoundJob> | undefined): FoundJob[] {

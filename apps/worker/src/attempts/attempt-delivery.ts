@@ -226,11 +226,11 @@ function record(
   const { job, begun, taken } = inFlight;
   const delivery = { id: job.deliveryId, event: begun.event, createdAtMs: begun.createdAtMs };
   const recordAndEnd = async (lock: JobToEnd, room: number) => {
-    const turn = context.slots.turnOfParked(inFlight.slot, room);
-    const laneToken = turn.kind === 'first' || turn.kind === 'last' ? lock.laneToken : undefined;
-    const howToEnd = { ...lock, laneToken, parkedFirst: turn.kind === 'first' ? turn.deliveries : undefined };
+    const followUp = context.slots.followUpFor(inFlight.slot, room);
+    const laneToken = followUp.kind === 'first' || followUp.kind === 'last' ? lock.laneToken : undefined;
+    const howToEnd = { ...lock, laneToken, parkedFirst: followUp.kind === 'first' ? followUp.deliveries : undefined };
     const ended = await recordSuccess(store, { delivery, attempt, limits, cameBack, lock: howToEnd });
-    return { ...ended, followedBy: { turn, jobs: ended.parkedJobs } };
+    return { ...ended, followedBy: { followUp, jobs: ended.parkedJobs } };
   };
   const recordOnce = (): Promise<Recorded & { followedBy?: FollowedBy }> =>
     verdict.kind === 'succeeded'

@@ -66,7 +66,7 @@ function inBackground({ onError }: AttemptContext, release: Promise<void>): void
  * that ended before could not find them.
  */
 export async function releaseParked(context: AttemptContext, subscriptionIds: readonly string[]): Promise<void> {
-  const capacities = subscriptionIds.filter((id) => context.slots.parked(id));
+  const capacities = subscriptionIds.filter((id) => context.slots.noteParked(id));
   await releaseAll(
     context,
     capacities.map((subscriptionId) => ({ subscriptionId, deliveries: 1 })),

@@ -54,12 +54,12 @@ export function createReachedSites() {
    * moves. Otherwise a name that resolves to something else each time, as its owner likes, would soon be all witnesses.
    */
   const mayWitness = (network: string, origin: string, nowMs: number): boolean => {
-    const host = hostOf(origin);
+    const host = hostnameOf(origin);
     const present = sites.connection.peek(network);
-    if (present && hostOf(present.at) !== host && nowMs - present.reachedAtMs < MAX_AGE_MS) return false;
+    if (present && hostnameOf(present.at) !== host && nowMs - present.reachedAtMs < MAX_AGE_MS) return false;
     const before = networks.get(host) ?? network;
     const left = before === network ? undefined : sites.connection.peek(before);
-    if (left && hostOf(left.at) === host) {
+    if (left && hostnameOf(left.at) === host) {
       sites.connection.delete(before);
       left.group = network;
       sites.connection.set(network, left);
@@ -107,7 +107,7 @@ export function createReachedSites() {
   };
 }
 
-function hostOf(origin: string): string {
+function hostnameOf(origin: string): string {
   return URL.parse(origin)?.hostname ?? origin;
 }
 

@@ -295,11 +295,11 @@ describe('the room of addresses', () => {
 describe('a delivery that was parked since it had no room', () => {
   it('is released at once if its address has a free slot by now', () => {
     releaseAll(acquireAll('a'));
-    expect(slots.parked('a')).toBe(true);
+    expect(slots.noteParked('a')).toBe(true);
   });
   it('is released by the next attempt to its address that ends, although that found nothing parked', () => {
     const [first, second] = acquireAll('a');
-    expect(slots.parked('a')).toBe(false);
+    expect(slots.noteParked('a')).toBe(false);
     expect(slots.release(first!, false, 0)).toEqual([{ subscriptionId: 'a', deliveries: 1 }]);
     expect(slots.release(second!, false, 0)).toEqual([]);
   });
@@ -307,14 +307,14 @@ describe('a delivery that was parked since it had no room', () => {
     attempt('a', 600, { host: 'shared.test' });
     const [first, second] = acquireAll('a', { host: 'shared.test', most: 2 });
     acquireAll('b', { host: 'shared.test' });
-    expect(slots.parked('a')).toBe(false);
+    expect(slots.noteParked('a')).toBe(false);
     expect(slots.release(first!, false, 0)).toEqual([{ subscriptionId: 'b', deliveries: 1 }]);
     expect(slots.release(second!, false, 0)).toContainEqual({ subscriptionId: 'a', deliveries: 1 });
   });
   it('is released when others end, if its address has no attempt in flight', () => {
     attempt('a', 600, { host: 'shared.test' });
     const others = names('b', 20).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
-    expect(slots.parked('a')).toBe(false);
+    expect(slots.noteParked('a')).toBe(false);
     expect(others.flatMap((slot) => slots.release(slot, false, 0))).toContainEqual({
       subscriptionId: 'a',
       deliveries: 1,
@@ -325,12 +325,12 @@ describe('a delivery that was parked since it had no room', () => {
 describe('an address whose attempt has succeeded', () => {
   const LAST = { kind: 'last' } as const;
   const first = (deliveries: number) => ({ kind: 'first', deliveries });
-  const turnOf = (slot: Slot, room = 100) => slots.turnOfParked(slot, room);
+  const followUpOf = (slot: Slot, room = 100) => slots.followUpFor(slot, room);
   it('keeps the slot for the job of a parked delivery, and for no other one', () => {
     const [slot] = acquireAll('a');
-    const turn = turnOf(slot!);
-    expect(turn).toEqual(first(1));
-    expect(slots.release(slot!, false, 1, { turn, jobs: [{ id: 'dlv_1.1' }] })).toEqual([]);
+    const followUp = followUpOf(slot!);
+    expect(followUp).toEqual(first(1));
+    expect(slots.release(slot!, false, 1, { followUp, jobs: [{ id: 'dlv_1.1' }] })).toEqual([]);
     expect(slots.acquire('a')).toBeUndefined();
     expect(slots.acquireSoon('a', 'dlv_2')).toBeUndefined();
     expect(slots.acquireSoon('a', 'dlv_1.1')).toMatchObject({ address: { id: 'a' } });
@@ -338,80 +338,85 @@ describe('an address whose attempt has succeeded', () => {
   });
   it('gets up to three further slots for parked deliveries, none of them twice', () => {
     const acquired = acquireAll('a', { most: 5 });
-    const [one, two, three] = acquired.map((slot) => turnOf(slot));
+    const [one, two, three] = acquired.map((slot) => followUpOf(slot));
     // Five are free.
     expect([one, two, three]).toEqual([first(4), first(3), first(1)]);
     expect(
-      slots.release(acquired[0]!, false, 9, { turn: one!, jobs: [{ id: '1' }, { id: '2' }, { id: '3' }, { id: '4' }] }),
+      slots.release(acquired[0]!, false, 9, {
+        followUp: one!,
+        jobs: [{ id: '1' }, { id: '2' }, { id: '3' }, { id: '4' }],
+      }),
     ).toEqual([]);
     // Fewer were parked.
-    expect(slots.release(acquired[1]!, false, 0, { turn: two!, jobs: [{ id: '5' }] })).toEqual([]);
+    expect(slots.release(acquired[1]!, false, 0, { followUp: two!, jobs: [{ id: '5' }] })).toEqual([]);
     for (const id of ['1', '2', '3', '4', '5']) expect(slots.acquireSoon('a', id)).toBeDefined();
-    expect(turnOf(acquired[2]!)).toEqual(first(3));
+    expect(followUpOf(acquired[2]!)).toEqual(first(3));
   });
   it('releases parked deliveries if none followed, and leaves them to the next attempt that ends if one did', () => {
     const acquired = acquireAll('a', { most: 2 });
-    const turn = turnOf(acquired[0]!, 0);
-    expect(turn).toEqual(LAST);
-    expect(slots.release(acquired[0]!, false, 9, { turn, jobs: [{ id: '1' }] })).toEqual([]);
-    expect(slots.release(acquired[1]!, false, 9, { turn, jobs: [] })).toEqual([{ subscriptionId: 'a', deliveries: 9 }]);
+    const followUp = followUpOf(acquired[0]!, 0);
+    expect(followUp).toEqual(LAST);
+    expect(slots.release(acquired[0]!, false, 9, { followUp, jobs: [{ id: '1' }] })).toEqual([]);
+    expect(slots.release(acquired[1]!, false, 9, { followUp, jobs: [] })).toEqual([
+      { subscriptionId: 'a', deliveries: 9 },
+    ]);
   });
   it('comes after the queue if the process is full, or if its jobs wait for a slot', async () => {
     for (const id of names('b', 10)) attempt(id, 10);
     attempt('a', 10);
     const [slot] = acquireAll('a', { most: 1 });
-    expect([turnOf(slot!, 0), turnOf(slot!).kind]).toEqual([LAST, 'first']);
+    expect([followUpOf(slot!, 0), followUpOf(slot!).kind]).toEqual([LAST, 'first']);
     const busy = names('b', 10).flatMap((id) => acquireAll(id, { most: 8 }));
     const waiting = names('b', 10)
       .map((id) => slots.acquireSoon(id))
       .find((soon) => soon instanceof Promise);
     expect(waiting).toBeDefined();
-    expect(turnOf(slot!)).toEqual(LAST);
+    expect(followUpOf(slot!)).toEqual(LAST);
     releaseAll(busy);
     expect(await waiting).toBeDefined();
   });
-  it('has no turn if other addresses wait for its slot', () => {
+  it('is followed by none if other addresses wait for its slot', () => {
     attempt('a', 10, { host: 'shared.test' });
     const [slot] = acquireAll('a', { host: 'shared.test', most: 1 });
-    expect(turnOf(slot!).kind).toBe('first');
+    expect(followUpOf(slot!).kind).toBe('first');
     const others = names('b', 80).flatMap((id) => acquireAll(id, { host: 'shared.test', most: 1 }));
     expect(others.length).toBeLessThan(80);
-    expect(turnOf(slot!)).toEqual({ kind: 'none' });
+    expect(followUpOf(slot!)).toEqual({ kind: 'none' });
   });
   it('releases parked deliveries ten times a second, so that other workers get a part of the backlog', () => {
     const [slot, other] = acquireAll('a', { most: 2 });
-    const turns = () => Array.from({ length: 3 }, () => turnOf(slot!).kind);
-    expect(turns()).toEqual(['first', 'first', 'first']);
+    const kinds = () => Array.from({ length: 3 }, () => followUpOf(slot!).kind);
+    expect(kinds()).toEqual(['first', 'first', 'first']);
     clock.advance(99);
-    expect(turns()).toEqual(['first', 'first', 'first']);
+    expect(kinds()).toEqual(['first', 'first', 'first']);
     clock.advance(1);
-    expect(turns()).toEqual(['share', 'first', 'first']);
-    const turn = { kind: 'share' } as const;
-    const share = (slot: Slot) => slots.release(slot, false, 99, { turn, jobs: [] });
+    expect(kinds()).toEqual(['share', 'first', 'first']);
+    const followUp = { kind: 'share' } as const;
+    const share = (slot: Slot) => slots.release(slot, false, 99, { followUp, jobs: [] });
     expect(share(slot!)).toEqual([{ subscriptionId: 'a', deliveries: 9 }]);
     // Eight of them are for free slots of this process, and one for this end.
     expect(share(other!)).toEqual([{ subscriptionId: 'a', deliveries: 10 }]);
   });
   it('releases one that was parked while its end was recorded, when that is shared', () => {
     const [slot, ...others] = acquireAll('a');
-    expect(slots.parked('a')).toBe(false);
-    expect(slots.release(slot!, false, 0, { turn: { kind: 'share' }, jobs: [] })).toEqual([
+    expect(slots.noteParked('a')).toBe(false);
+    expect(slots.release(slot!, false, 0, { followUp: { kind: 'share' }, jobs: [] })).toEqual([
       { subscriptionId: 'a', deliveries: 1 },
     ]);
     expect(slots.release(others[0]!, false, 0)).toEqual([]);
   });
   it('takes no more than the process has room for, which several ends share, also if one is repeated', () => {
     const [one, two] = [acquireAll('a', { most: 1 })[0]!, acquireAll('b', { most: 1 })[0]!];
-    expect([turnOf(one, 4), turnOf(one, 4), turnOf(two, 4)]).toEqual([first(4), first(4), first(2)]);
-    slots.release(one, false, 0, { turn: { kind: 'first', deliveries: 4 }, jobs: [] });
-    expect(turnOf(two, 4)).toEqual(first(4));
+    expect([followUpOf(one, 4), followUpOf(one, 4), followUpOf(two, 4)]).toEqual([first(4), first(4), first(2)]);
+    slots.release(one, false, 0, { followUp: { kind: 'first', deliveries: 4 }, jobs: [] });
+    expect(followUpOf(two, 4)).toEqual(first(4));
   });
   it('has no turn if slow addresses compete for slots, or if it has more than its share', () => {
     attempt('a', 8_000);
     const [slot] = acquireAll('a');
     for (const id of names('slow', 9)) attempt(id, 8_000);
     for (const id of names('slow', 9)) acquireAll(id, { most: 1 });
-    expect(turnOf(slot!)).toEqual({ kind: 'none' });
+    expect(followUpOf(slot!)).toEqual({ kind: 'none' });
   });
 });
 
@@ -433,7 +438,7 @@ describe('parked deliveries of an address', () => {
   it('may be released again if some were parked meanwhile', () => {
     const acquired = acquireAll('a');
     expect(slots.release(acquired.pop()!, false, 20)).toEqual(share(1));
-    expect(slots.parked('a')).toBe(true);
+    expect(slots.noteParked('a')).toBe(true);
     expect(slots.release(acquired.pop()!, false, 20)).toEqual(share(1));
   });
 });

@@ -29,11 +29,11 @@ export type { Slot };
  * `share`: they are released into the queue, so that other workers get a part of the backlog. `none`: other addresses
  * wait, or this one has more than its share.
  */
-export type Turn = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
+export type FollowUp = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
 
 /** The parked deliveries that were taken with the end of an attempt. */
 export interface FollowedBy {
-  turn: Turn;
+  followUp: FollowUp;
   jobs: readonly { id: string }[];
 }
 
@@ -54,7 +54,7 @@ const SHORT_WAIT_MS = 100;
 const SHORT_WAIT_SHARE = 0.3;
 /** How often the backlog of an address is shared with other workers. */
 const SHARE_EVERY_MS = 100;
-const NOT_FOLLOWED: FollowedBy = { turn: { kind: 'none' }, jobs: [] };
+const NOT_FOLLOWED: FollowedBy = { followUp: { kind: 'none' }, jobs: [] };
 const MAX_ADDRESSES = 10_000;
 
 /** Why an attempt gets no slot: in which group an attempt has to end first, and whether that is soon. */
@@ -149,11 +149,11 @@ export class Slots {
   }
 
   /**
-   * Deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now: then one is
+   * Notes that deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now: then one is
    * to be released. Otherwise the next attempt that ends releases some, even if none was parked when its end was
    * recorded.
    */
-  parked(subscriptionId: string): boolean {
+  noteParked(subscriptionId: string): boolean {
     const address = this.#addressOf(subscriptionId);
     const refusal = this.#refusalOf(address);
     this.#released.forget(address);
@@ -170,7 +170,7 @@ export class Slots {
    * How parked deliveries may follow an attempt to their address that is over. `room`: how many further jobs the
    * process may take. To be called again if their taking failed.
    */
-  turnOfParked(slot: Slot, room: number): Turn {
+  followUpFor(slot: Slot, room: number): FollowUp {
     const { address } = slot;
     const nowMs = this.#now();
     this.#released.endFurther(slot);
@@ -222,9 +222,9 @@ export class Slots {
     const groups = slot.answered ? slot.groups.concat(slot.answered.groups) : slot.groups.slice();
     for (const group of groups) leave(slot, group);
     if (failed !== undefined) learn(slot, failed, groups, this.#now);
-    const { turn, jobs } = followedBy;
+    const { followUp, jobs } = followedBy;
     this.#released.endFurther(slot);
-    if (turn.kind === 'first') {
+    if (followUp.kind === 'first') {
       for (const { id } of jobs)
         if (!this.#refusalOf(address)) this.#kept.add({ jobId: id, slot: this.#acquire(address) });
     } else this.#released.add(address, jobs.length);
@@ -245,7 +245,7 @@ export class Slots {
     if (own > 0) {
       capacities.push({ subscriptionId: address.id, deliveries: own });
       // One that is shared is for others.
-      this.#released.add(address, turn.kind === 'share' ? own - 1 : own);
+      this.#released.add(address, followUp.kind === 'share' ? own - 1 : own);
     }
     return capacities;
   }

@@ -5,7 +5,7 @@
  */
 import { type HealthState, type Subscription, type SubscriptionSort, throwRejections } from '@posthorn/core';
 import { allPrefixes } from '../keys.ts';
-import { changeInTurns, filterInTurns, sortInTurns, visitInTurns, walkInTurns } from '../lists/in-turns.ts';
+import { changeInSlices, filterInSlices, sortInSlices, visitInSlices, walkInSlices } from '../lists/in-slices.ts';
 import { type Filter, matches, type Page, type PageRequest } from '../lists/page.ts';
 import { oneAfterAnother } from '../redis/one-after-another.ts';
 import type { Store } from '../store.ts';
@@ -43,16 +43,16 @@ export function createDirectory(store: Store, now: () => number = () => performa
     throwRejections(await Promise.allSettled(partitions.map((follow) => follow())));
     if (changes.size > 0) await apply();
     for (const sort of wanted) {
-      if (!lists.has(sort)) lists.set(sort, await sortInTurns(lists.get('newest') ?? [], ORDERS[sort].compare));
+      if (!lists.has(sort)) lists.set(sort, await sortInSlices(lists.get('newest') ?? [], ORDERS[sort].compare));
     }
   }
 
   async function apply(): Promise<void> {
     const removed = [...changes.values()].flatMap(({ before }) => before ?? []);
     const added = [...changes.values()].flatMap(({ after }) => after ?? []);
-    for (const [sort, list] of lists) lists.set(sort, await changeInTurns(list, removed, added, ORDERS[sort].compare));
-    await visitInTurns(removed, (listed) => index.remove(listed));
-    await visitInTurns(added, (listed) => index.add(listed));
+    for (const [sort, list] of lists) lists.set(sort, await changeInSlices(list, removed, added, ORDERS[sort].compare));
+    await visitInSlices(removed, (listed) => index.remove(listed));
+    await visitInSlices(added, (listed) => index.add(listed));
     changes.clear();
   }
   const upToDate = oneAfterAnother(update);
@@ -73,14 +73,14 @@ export function createDirectory(store: Store, now: () => number = () => performa
     // Until something is awaited the index does not change: the next update begins later.
     const count = words.length > 0 ? undefined : index.count(values);
     const candidates = count === undefined || count <= MAX_SORTED ? index.find(values, words) : undefined;
-    const found = candidates && (await filterInTurns(candidates, isMatch));
+    const found = candidates && (await filterInSlices(candidates, isMatch));
     if (found && found.length <= MAX_SORTED) {
       const next = after === undefined ? found : found.filter((listed) => compare(after, listed) < 0);
       return { next: next.sort(compare).slice(0, limit + 1), total: found.length };
     }
     const seen = new Set<string>();
     const isNew = (listed: Listed) => isMatch(listed) && seen.size < seen.add(listed.id).size;
-    const next = await walkInTurns(() => lists.get(sort) ?? [], after, compare, isNew, limit + 1);
+    const next = await walkInSlices(() => lists.get(sort) ?? [], after, compare, isNew, limit + 1);
     return { next, total: found?.length ?? count ?? 0 };
   }
 

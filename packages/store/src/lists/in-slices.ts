@@ -1,11 +1,11 @@
-/** Goes through long lists in short turns, so that the event loop is never blocked for more than a few milliseconds. */
+/** Goes through long lists in short slices, so that the event loop is never blocked for more than a few milliseconds. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Items of a turn: one to three milliseconds. */
+/** Items of a slice: one to three milliseconds. */
 const ITEMS_AT_ONCE = 4_000;
 
 /** Calls `visit` with each item. The list must not change meanwhile. */
-export async function visitInTurns<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
+export async function visitInSlices<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
   for (let start = 0; start < items.length; start += ITEMS_AT_ONCE) {
     if (start > 0) await nextTurn();
     for (const item of items.slice(start, start + ITEMS_AT_ONCE)) visit(item);
@@ -13,7 +13,7 @@ export async function visitInTurns<T>(items: readonly T[], visit: (item: T) => v
 }
 
 /** Merges two sorted lists into a new one, without the items of the first that `isDropped` names. */
-async function mergeInTurns<T>(
+async function mergeInSlices<T>(
   first: readonly T[],
   second: readonly T[],
   compare: (a: T, b: T) => number,
@@ -21,7 +21,7 @@ async function mergeInTurns<T>(
 ): Promise<T[]> {
   const merged: T[] = [];
   let at = 0;
-  await visitInTurns(first, (item) => {
+  await visitInSlices(first, (item) => {
     if (isDropped(item)) return;
     for (let next = second[at]; next !== undefined && compare(next, item) < 0; next = second[at]) {
       merged.push(next);
@@ -35,11 +35,11 @@ async function mergeInTurns<T>(
 
 /** Up to this many changes of a sorted list are made one by one. */
 const MAX_SPLICED = 500;
-/** Changes of a turn: each moves the rest of the list, some tens of microseconds for 100,000 items. */
+/** Changes of a slice: each moves the rest of the list, some tens of microseconds for 100,000 items. */
 const SPLICED_AT_ONCE = 50;
 
 /** Changes a sorted list, or returns a new one in its place: without some of its items, and with others. */
-export async function changeInTurns<T>(
+export async function changeInSlices<T>(
   list: T[],
   removed: readonly T[],
   added: readonly T[],
@@ -47,7 +47,7 @@ export async function changeInTurns<T>(
 ): Promise<T[]> {
   if (removed.length + added.length > MAX_SPLICED) {
     const gone = new Set(removed);
-    return await mergeInTurns(list, await sortInTurns(added, compare), compare, (item) => gone.has(item));
+    return await mergeInSlices(list, await sortInSlices(added, compare), compare, (item) => gone.has(item));
   }
   const positionOf = (item: T) => positionIn(list, (other) => compare(other, item) >= 0);
   const splices = [
@@ -74,9 +74,9 @@ function positionIn<T>(list: readonly T[], isAfter: (item: T) => boolean): numbe
 }
 
 /** Returns the items for which `isWanted` holds. The list must not change meanwhile. */
-export async function filterInTurns<T>(items: readonly T[], isWanted: (item: T) => boolean): Promise<T[]> {
+export async function filterInSlices<T>(items: readonly T[], isWanted: (item: T) => boolean): Promise<T[]> {
   const found: T[] = [];
-  await visitInTurns(items, (item) => {
+  await visitInSlices(items, (item) => {
     if (isWanted(item)) found.push(item);
   });
   return found;
@@ -87,7 +87,7 @@ export async function filterInTurns<T>(items: readonly T[], isWanted: (item: T) 
  * first one. `current` returns the list, which may change between two turns: an item that moves meanwhile may be passed
  * over or visited again.
  */
-export async function walkInTurns<P, T extends P>(
+export async function walkInSlices<P, T extends P>(
   current: () => readonly T[],
   after: P | undefined,
   compare: (a: P, b: P) => number,
@@ -112,11 +112,11 @@ export async function walkInTurns<P, T extends P>(
 }
 
 /** Returns a sorted copy. */
-export async function sortInTurns<T>(items: readonly T[], compare: (a: T, b: T) => number): Promise<T[]> {
+export async function sortInSlices<T>(items: readonly T[], compare: (a: T, b: T) => number): Promise<T[]> {
   if (items.length <= ITEMS_AT_ONCE) return [...items].sort(compare);
   await nextTurn();
   const middle = items.length >> 1;
-  const lower = await sortInTurns(items.slice(0, middle), compare);
-  const upper = await sortInTurns(items.slice(middle), compare);
-  return await mergeInTurns(lower, upper, compare);
+  const lower = await sortInSlices(items.slice(0, middle), compare);
+  const upper = await sortInSlices(items.slice(middle), compare);
+  return await mergeInSlices(lower, upper, compare);
 }

@@ -1,7 +1,7 @@
-/** Long lists, sorted, changed and walked in turns. */
+/** Long lists, sorted, changed and walked in slices. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { changeInTurns, filterInTurns, sortInTurns, walkInTurns } from './in-turns.ts';
+import { changeInSlices, filterInSlices, sortInSlices, walkInSlices } from './in-slices.ts';
 
 const compare = (a: number, b: number) => a - b;
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
@@ -9,8 +9,8 @@ const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
 describe('a long list', () => {
   it('is sorted and filtered', async () => {
     const shuffled = upTo(20_011).map((i) => (i * 7_919) % 20_011);
-    expect(await sortInTurns(shuffled, compare)).toEqual(upTo(20_011));
-    expect(await filterInTurns(upTo(20_011), (i) => i % 4_001 === 0)).toEqual([
+    expect(await sortInSlices(shuffled, compare)).toEqual(upTo(20_011));
+    expect(await filterInSlices(upTo(20_011), (i) => i % 4_001 === 0)).toEqual([
       0, 4_001, 8_002, 12_003, 16_004, 20_005,
     ]);
   });
@@ -23,17 +23,17 @@ describe('a long list', () => {
       .map((i) => 19_999 - i + 0.5)
       .concat(-1);
     const expected = [...upTo(20_000).filter((i) => !removed.includes(i)), ...added].sort(compare);
-    expect(await changeInTurns(upTo(20_000), removed, added, compare)).toEqual(expected);
-    expect(await changeInTurns([], [], added, compare)).toEqual(added.toSorted(compare));
+    expect(await changeInSlices(upTo(20_000), removed, added, compare)).toEqual(expected);
+    expect(await changeInSlices([], [], added, compare)).toEqual(added.toSorted(compare));
   });
-  it('lets others run between two turns', async () => {
+  it('lets others run between two slices', async () => {
     let turns = 0;
     let isOver = false;
     const others = async () => {
       for (; !isOver; turns++) await nextTurn();
     };
     const running = others();
-    await filterInTurns(upTo(100_000), () => true);
+    await filterInSlices(upTo(100_000), () => true);
     isOver = true;
     await running;
     expect(turns).toBeGreaterThanOrEqual(20);
@@ -42,7 +42,7 @@ describe('a long list', () => {
 
 describe('a walk', () => {
   const walk = (list: number[], after: number | undefined, wanted: (i: number) => boolean, count: number) =>
-    walkInTurns(() => list, after, compare, wanted, count);
+    walkInSlices(() => list, after, compare, wanted, count);
   it('begins after a place, whether it exists or not, and ends with the count or the list', async () => {
     const list = upTo(9_000);
     const isHundred = (i: number) => i % 100 === 0;
@@ -52,7 +52,7 @@ describe('a walk', () => {
     expect(await walk(list, 9_000, () => true, 5)).toEqual([]);
     expect(await walk(upTo(4_000), undefined, (i) => i === 3_999, 5)).toEqual([3_999]);
   });
-  it('goes on at the right place in a list that changes between two turns', async () => {
+  it('goes on at the right place in a list that changes between two slices', async () => {
     const list = upTo(12_000);
     const walked = walk(list, undefined, (i) => i >= 7_999, 3);
     list.splice(0, 3_000);
