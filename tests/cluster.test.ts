@@ -174,6 +174,20 @@ describe('Redis Cluster', () => {
     expect(Number(/^posthorn_redis_memory_used_ratio\S* (\S+)$/m.exec(metrics)?.[1])).toBeGreaterThan(0.85);
   });
 
+  it('counts the partitions of the one master that refuses writes', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const on = await ownWorld({ redisUrl: nodes[0]!.url, env: settingsFor(nodes) });
+    const client = ownClient({ REDIS_URL: nodes[1]!.url });
+    await client.config('SET', 'min-replicas-to-write', '1');
+    const slots = await Promise.all(
+      Array.from({ length: PARTITIONS }, (_, i) => client.call('CLUSTER', 'KEYSLOT', `{${i}}`)),
+    );
+    const refusing = slots.filter((slot) => ownerOf(Number(slot)) === 1).length;
+    expect(refusing).toBeGreaterThan(0);
+    const sample = new RegExp(`^posthorn_partitions_refusing_writes\\S* ${refusing}$`, 'm');
+    await eventually('the metric', async () => sample.test(await (await fetch(`${on.consoleUrl}/metrics`)).text()));
+  });
+
   it('loses no accepted event when a master dies, and continues with the replica that takes over', async () => {
     const nodes = await startCluster([0, 0, 1, 2]);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };

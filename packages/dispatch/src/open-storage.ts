@@ -4,6 +4,7 @@ import { createJobQueues } from '@posthorn/queue';
 import {
   aliveWorkers,
   type FanOutContext,
+  findUnavailable,
   openStore,
   type ProcessIdentity,
   readFormat,
@@ -41,11 +42,19 @@ export async function readBacklog({ store, jobQueues }: StoreAndQueue, nowMs: nu
 
 /** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
 export async function readInstallation({ store, jobQueues }: StoreAndQueue, now: () => number) {
-  const [backlog, workers, server, format] = await Promise.all([
+  const [backlog, workers, server, format, unavailable] = await Promise.all([
     readBacklog({ store, jobQueues }, now()),
     aliveWorkers(store),
     readServerState(store, now),
     readFormat(store),
+    findUnavailable(store),
   ]);
-  return { ...backlog, ...server, workers: workers.length, format };
+  return {
+    ...backlog,
+    ...server,
+    workers: workers.length,
+    format,
+    partitions: store.partitions,
+    refusingPartitions: unavailable.length,
+  };
 }

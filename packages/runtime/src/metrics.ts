@@ -38,6 +38,9 @@ export interface Installation {
   oldestPendingAgeMs: number;
   /** Workers with a recent heartbeat. */
   workers: number;
+  /** All partitions, and those that take no writes. */
+  partitions: number;
+  refusingPartitions: number;
   /** The stored format in force, and the one that it becomes after an upgrade. */
   format: { current: number; newest: number };
   /** Memory that the Redis servers use and may use; null where they do not report it. */
@@ -96,6 +99,16 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
     name: 'posthorn_workers',
     help: 'Workers with a heartbeat in the last 10 seconds',
     read: ({ workers }) => workers,
+  },
+  {
+    name: 'posthorn_partitions',
+    help: 'PARTITIONS: in each, one worker at a time does maintenance',
+    read: ({ partitions }) => partitions,
+  },
+  {
+    name: 'posthorn_partitions_refusing_writes',
+    help: 'Partitions whose Redis replies, but refuses writes',
+    read: ({ refusingPartitions }) => refusingPartitions,
   },
   {
     name: 'posthorn_stored_format',
