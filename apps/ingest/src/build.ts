@@ -29,7 +29,7 @@ import type { Registry } from 'prom-client';
 import type { IngestSettings } from './config.ts';
 import { EventTurns } from './event-turns.ts';
 import { InFlight } from './in-flight.ts';
-import { measureRequests } from './metrics.ts';
+import { createEventCounts, measureRequests } from './metrics.ts';
 import { createPublisherQuota } from './publisher-quota.ts';
 import { type PublisherContext, publisherRoutes } from './routes.ts';
 import { createSandboxFeed } from './sandbox-feed.ts';
@@ -63,7 +63,8 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     logger,
   });
   const sandboxFeed = createSandboxFeed(store, logger);
-  const context = publisherContext(settings, { store, quota, sandboxFeed, tracing, clock, logger });
+  const countEvents = createEventCounts(registry);
+  const context = publisherContext(settings, { store, quota, countEvents, sandboxFeed, tracing, clock, logger });
   const http = buildHttp(settings, context, registry, storage);
   const sweep = createRepeating({
     name: 'fan-out sweep',
@@ -90,7 +91,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
 
 function publisherContext(
   settings: IngestSettings,
-  parts: Pick<PublisherContext, 'store' | 'quota' | 'sandboxFeed' | 'tracing' | 'clock' | 'logger'>,
+  parts: Pick<PublisherContext, 'store' | 'quota' | 'countEvents' | 'sandboxFeed' | 'tracing' | 'clock' | 'logger'>,
 ): PublisherContext {
   const { store } = parts;
   return {

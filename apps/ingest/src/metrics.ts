@@ -1,9 +1,27 @@
-/** The metric of the publisher API: how long calls took, by status. */
+/** The metrics of the publisher API: how long calls took, and what became of events, by status. */
 import type { RequestHandler } from 'express';
-import { Histogram, type Registry } from 'prom-client';
+import { Counter, Histogram, type Registry } from 'prom-client';
 
 /** Matched here, because express takes longer to match the path of a middleware and to cut it off. */
 const PUBLISHER_API = /^\/v1(?:[/?]|$)/i;
+
+/** The statuses that an event may get. From the first scrape on each has a sample, so that the first of a kind shows. */
+const EVENT_STATUSES = [200, 202, 403, 409, 413, 422, 429, 500, 503];
+
+/** Counts events by the status that each got, on its own or in a batch. */
+export type CountEvents = (status: number, count?: number) => void;
+
+export function createEventCounts(registry: Registry): CountEvents {
+  const events = new Counter({
+    name: 'posthorn_ingest_events_total',
+    help: 'Events of known publishers, also those in batches, by status of the response or of the result',
+    labelNames: ['status'],
+    registers: [registry],
+  });
+  const ofStatus = byStatus((status) => events.labels({ status }));
+  for (const status of EVENT_STATUSES) ofStatus(status).inc(0);
+  return (status, count) => ofStatus(status).inc(count);
+}
 
 /** Measures each call from its headers to the end of the response. */
 export function measureRequests(registry: Registry): RequestHandler {
@@ -14,20 +32,24 @@ export function measureRequests(registry: Registry): RequestHandler {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],
   });
-  // Finding the values of a label takes longer than counting one.
-  const ofStatus = new Map<number, ReturnType<typeof duration.labels>>();
-  const observe = (status: number, seconds: number) => {
-    const known = ofStatus.get(status) ?? duration.labels({ status });
-    ofStatus.set(status, known);
-    known.observe(seconds);
-  };
+  const ofStatus = byStatus((status) => duration.labels({ status }));
   return (request, response, next) => {
     if (!PUBLISHER_API.test(request.url)) {
       next();
       return;
     }
     const startedAt = performance.now();
-    response.on('finish', () => observe(response.statusCode, (performance.now() - startedAt) / 1000));
+    response.on('finish', () => ofStatus(response.statusCode).observe((performance.now() - startedAt) / 1000));
     next();
+  };
+}
+
+/** Keeps what `labels` returns for each status: finding the values of a label takes longer than counting one. */
+function byStatus<T>(labels: (status: number) => T): (status: number) => T {
+  const known = new Map<number, T>();
+  return (status) => {
+    const found = known.get(status) ?? labels(status);
+    known.set(status, found);
+    return found;
   };
 }

@@ -6,6 +6,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
 import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
+import type { CountEvents } from './metrics.ts';
 import { endWithError, endWithResult } from './publish-span.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
 
@@ -73,6 +74,7 @@ export interface PublisherContext extends IngestContext {
   /** Limits how many events a key may publish in a second; undefined for no limit. */
   rateLimit: RateLimit | undefined;
   quota: PublisherQuota;
+  countEvents: CountEvents;
 }
 
 /** What the routes share. */
@@ -107,10 +109,16 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     },
     problems: ['forbidden_environment', 'conflict', 'quota_exceeded'],
     async handle({ body, caller, request, response }) {
-      if (context.rateLimit) await context.rateLimit.consume(caller);
-      const { status, ...accepted } = await publish(context, callOf(request, response), body);
-      response.status(status);
-      return accepted;
+      try {
+        if (context.rateLimit) await context.rateLimit.consume(caller);
+        const { status, ...accepted } = await publish(context, callOf(request, response), body);
+        context.countEvents(status);
+        response.status(status);
+        return accepted;
+      } catch (error) {
+        context.countEvents(toAppError(error).status);
+        throw error;
+      }
     },
   });
 
@@ -123,11 +131,16 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     turnFor,
     responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },
     async handle({ body, caller, request, response }) {
-      await context.rateLimit?.consume(caller, body.events.length);
+      const { length } = body.events;
+      await context.rateLimit?.consume(caller, length).catch((error: unknown) => {
+        context.countEvents(toAppError(error).status, length);
+        throw error;
+      });
       const call = callOf(request, response);
       const results = await inOrderById(body.events, (event, i) =>
         publishInBatch(context, { ...call, trace: parseTraceparent(body.traceparents?.[i]) ?? call.trace }, event),
       );
+      for (const { status } of results) context.countEvents(status);
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
       }
