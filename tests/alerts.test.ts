@@ -141,7 +141,7 @@ describe('a recorded run', () => {
       await failing();
       await failing();
     });
-    await untilWorkerSays('posthorn_failing_addresses', 3);
+    await untilWorkerSays('posthorn_newly_failing_addresses', 3);
     await scrapes(6);
     for (let event = 17; event <= PAUSE_AFTER; event++) await failing();
     await untilWorkerSays('posthorn_addresses_paused_total', 3);

@@ -3,8 +3,10 @@ import type { StartError } from '@posthorn/core';
 import { createJobQueues } from '@posthorn/queue';
 import {
   aliveWorkers,
+  countFailingSince,
   type FanOutContext,
   findUnavailable,
+  oldestPause,
   openStore,
   type ProcessIdentity,
   readFormat,
@@ -15,6 +17,9 @@ import type { StoreAndQueue } from './context.ts';
 
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;
+
+/** How long an address counts as newly failing: longer than one with little traffic takes to have failures enough. */
+const NEWLY_FAILING_MS = 6 * 3_600_000;
 
 /** Opens the storage of an app with callers. Sends nothing before `storage` starts. `onMismatch`: see `openStore`. */
 export function openStorage(
@@ -42,8 +47,11 @@ export async function readBacklog({ store, jobQueues }: StoreAndQueue, nowMs: nu
 
 /** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
 export async function readInstallation({ store, jobQueues }: StoreAndQueue, now: () => number) {
-  const [backlog, workers, server, format, unavailable] = await Promise.all([
-    readBacklog({ store, jobQueues }, now()),
+  const nowMs = now();
+  const [backlog, newlyFailingAddresses, pausedAtMs, workers, server, format, unavailable] = await Promise.all([
+    readBacklog({ store, jobQueues }, nowMs),
+    countFailingSince(store, nowMs - NEWLY_FAILING_MS),
+    oldestPause(store),
     aliveWorkers(store),
     readServerState(store, now),
     readFormat(store),
@@ -52,9 +60,16 @@ export async function readInstallation({ store, jobQueues }: StoreAndQueue, now:
   return {
     ...backlog,
     ...server,
+    newlyFailingAddresses,
+    oldestPauseAgeMs: ageOf(pausedAtMs, nowMs),
     workers: workers.length,
     format,
     partitions: store.partitions,
     refusingPartitions: unavailable.length,
   };
+}
+
+/** 0 where there is none. Never less, also where another process's clock is ahead. */
+function ageOf(atMs: number | undefined, nowMs: number): number {
+  return atMs === undefined ? 0 : Math.max(0, nowMs - atMs);
 }

@@ -32,8 +32,11 @@ export interface Installation {
   jobs: Record<string, number>;
   deliveries: Record<string, number>;
   subscriptions: Record<string, number>;
-  /** Addresses whose attempts fail now. */
+  /** Addresses whose attempts fail now, and those of them whose attempts began to fail in the last 6 hours. */
   failingAddresses: number;
+  newlyFailingAddresses: number;
+  /** How long the address that was paused first has been paused; 0 if none is. */
+  oldestPauseAgeMs: number;
   /** How long the oldest delivery without an attempt has waited, since its release if it was held; 0 if there is none. */
   oldestPendingAgeMs: number;
   /** Workers with a recent heartbeat. */
@@ -89,6 +92,16 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
     name: 'posthorn_failing_addresses',
     help: 'Addresses whose attempts fail, whatever their status',
     read: ({ failingAddresses }) => failingAddresses,
+  },
+  {
+    name: 'posthorn_newly_failing_addresses',
+    help: 'Addresses whose attempts fail since less than 6 hours, whatever their status',
+    read: ({ newlyFailingAddresses }) => newlyFailingAddresses,
+  },
+  {
+    name: 'posthorn_oldest_pause_age_seconds',
+    help: 'Age of the oldest pause of an address (of the first 100 of each partition); 0 if none is paused',
+    read: ({ oldestPauseAgeMs }) => oldestPauseAgeMs / 1000,
   },
   {
     name: 'posthorn_oldest_pending_age_seconds',

@@ -141,7 +141,14 @@ export {
   deletionOf,
   unfinishedDeliveries,
 } from './subscriptions/deleted-subscriptions.ts';
-export { countProblems, listFailing, listMostHeld, readHealth } from './subscriptions/health.ts';
+export {
+  countFailingSince,
+  countProblems,
+  listFailing,
+  listMostHeld,
+  oldestPause,
+  readHealth,
+} from './subscriptions/health.ts';
 export {
   changeSubscription,
   deleteSubscription,

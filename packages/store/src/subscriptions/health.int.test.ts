@@ -4,9 +4,12 @@ import { addFailure, MINUTE_MS, newAttemptRun, partitionOf } from '@posthorn/cor
 import {
   addCounts,
   changeSubscription,
+  countFailingSince,
   countProblems,
   deleteSubscription,
   listFailing,
+  loadSubscriptions,
+  oldestPause,
   readHealth,
   readP99,
   waitingNotices,
@@ -162,6 +165,14 @@ describe('the health of an address', () => {
     for (const one of [changed, deleted]) expect((await healthOf(one)).state).toBe('unknown');
     expect(await store.redis.keys(`${store.prefix}:*:failing`)).toEqual([]);
   });
+  it('counts as newly failing only while its failing period is young', async () => {
+    const one = await subscribe();
+    await report(one, 'xxxxxxxxxx');
+    const sinceMs = (await healthOf(one)).failingSinceMs!;
+    expect(await countFailingSince(store, sinceMs)).toBe(1);
+    expect(await countFailingSince(store, sinceMs + 1)).toBe(0);
+    expect(await countFailing(store)).toBe(1);
+  });
   it('counts an address that is failing and paused as one problem', async () => {
     const [both] = [await subscribe(), await subscribe(), await subscribe({ status: 'paused' })];
     await report(both, 'xxxxxxxxxx');
@@ -169,6 +180,21 @@ describe('the health of an address', () => {
     expect(await countProblems(store)).toBe(2);
     expect((await healthOf(both)).state).toBe('failing');
   });
+});
+
+it('the oldest pause is that of the address that was paused first, not of the one that was created first', async () => {
+  expect(await oldestPause(store)).toBeUndefined();
+  const [first, second] = [await subscribe(), await subscribe()];
+  const pause = async ({ id }: { id: string }) => {
+    time.nowMs += MINUTE;
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'paused', updatedAtMs: time.nowMs }));
+    const { pausedAtMs } = (await loadSubscriptions(store, [id]))[0]!;
+    return pausedAtMs;
+  };
+  const pausedAtMs = await pause(second);
+  expect(await pause(first)).toBe(time.nowMs);
+  expect(pausedAtMs).toBe(time.nowMs - MINUTE);
+  expect(await oldestPause(store)).toBe(pausedAtMs);
 });
 
 it('the slowest responses of an address are known from 100 attempts on', async () => {

@@ -1,9 +1,12 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
 import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
 import { laneLength } from '../deliveries/lanes.ts';
-import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionsKey } from '../keys.ts';
+import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionKey, subscriptionsKey } from '../keys.ts';
 import { pairs } from '../lists/sorted-set.ts';
-import { type Store, sumPartitions } from '../store.ts';
+import { readPartitions, type Store, sumPartitions } from '../store.ts';
+
+/** Paused addresses of a partition that are looked at for the oldest pause. */
+const MAX_LOOKED_FOR_PAUSE = 100;
 
 /** The health of addresses, in the order of their subscriptions' ids. */
 export async function readHealth(
@@ -21,6 +24,28 @@ export async function readHealth(
 /** The number of failing addresses. */
 export async function countFailing(store: Store): Promise<number> {
   return await sumPartitions(store, (prefix) => store.redis.zcard(failingKey(prefix)));
+}
+
+/** The number of failing addresses whose failing period began at `fromMs` or later. */
+export async function countFailingSince(store: Store, fromMs: number): Promise<number> {
+  return await sumPartitions(store, (prefix) => store.redis.zcount(failingKey(prefix), fromMs, '+inf'));
+}
+
+/**
+ * When the oldest pause began, of the first 100 addresses of each partition that were created; undefined if none is
+ * paused. Where the time was not recorded, as in releases before 0.2, that of the creation.
+ */
+export async function oldestPause(store: Store): Promise<number | undefined> {
+  const times = await readPartitions(store, async (prefix) => {
+    const key = subscriptionsKey(prefix, 'paused');
+    const first = pairs(await store.redis.zrange(key, '0', String(MAX_LOOKED_FOR_PAUSE - 1), 'WITHSCORES'));
+    return await Promise.all(
+      first.map(async ([id, createdAtMs]) =>
+        Number((await store.redis.hget(subscriptionKey(prefix, id), 'paused_at')) ?? createdAtMs),
+      ),
+    );
+  });
+  return times.length === 0 ? undefined : Math.min(...times);
 }
 
 /** The number of addresses that are failing or paused. */
