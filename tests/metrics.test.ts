@@ -1,8 +1,11 @@
 /** The gauges of the whole installation, as a scrape of a process has them. */
 import { expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
-import { ownClient, ownWorld } from './own.ts';
+import { ownClient, ownReceiver, ownWorld } from './own.ts';
 import { redisServer } from './redis-servers.ts';
+import { sampleEvent } from './world.ts';
+
+const NOTICE_SECRET = 'n'.repeat(32);
 
 /** A reader of a gauge of a worker, on a Redis of its own; of its samples, the one with these labels. */
 async function ownGauges(env: Record<string, string> = {}) {
@@ -32,4 +35,33 @@ it('tells a Redis that refuses writes from workers that are gone', async () => {
   await client.config('SET', 'min-replicas-to-write', '0');
   await becomes('posthorn_partitions_refusing_writes', 0);
   await becomes('posthorn_workers', 1);
+});
+
+it('says by what a Redis that runs may lose events', async () => {
+  const { gauge, becomes, client } = await ownGauges();
+  const unsafe = (reason: string) => `posthorn_redis_unsafe{reason="${reason}"}`;
+  await becomes(unsafe('eviction'), 0);
+  for (const reason of ['no_append_only_file', 'aof_rewrite_failed', 'aof_write_failed'])
+    expect([reason, await gauge(unsafe(reason))]).toEqual([reason, 0]);
+  await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  await client.config('SET', 'appendonly', 'no');
+  await becomes(unsafe('eviction'), 1);
+  await becomes(unsafe('no_append_only_file'), 1);
+  expect(await gauge(unsafe('aof_rewrite_failed'))).toBe(0);
+});
+
+it('knows the newly failing addresses, the oldest pause, and the notice that waits longest', async () => {
+  const to = await ownReceiver();
+  to.answerWith(503);
+  const env = { RETRY_DELAYS: '1h', NOTICE_URL: `${to.url}/notices`, NOTICE_SECRET };
+  const { world, gauge, becomes } = await ownGauges(env);
+  await becomes('posthorn_newly_failing_addresses', 0);
+  expect(await gauge('posthorn_oldest_pause_age_seconds')).toBe(0);
+  expect(await gauge('posthorn_oldest_notice_age_seconds')).toBe(0);
+  const { id } = await world.subscribe(to.url);
+  await world.publishBatch(Array.from({ length: 12 }, () => sampleEvent()));
+  await becomes('posthorn_newly_failing_addresses', 1);
+  await world.operate('POST', `/v1/subscriptions/${id}/pause`);
+  const ages = ['posthorn_oldest_pause_age_seconds', 'posthorn_oldest_notice_age_seconds'];
+  for (const age of ages) await eventually(age, async () => ((await gauge(age)) ?? 0) > 0);
 });

@@ -48,8 +48,11 @@ export function measureRequests(registry: Registry): RequestHandler {
 function byStatus<T>(labels: (status: number) => T): (status: number) => T {
   const known = new Map<number, T>();
   return (status) => {
-    const found = known.get(status) ?? labels(status);
-    known.set(status, found);
+    let found = known.get(status);
+    if (found === undefined) {
+      found = labels(status);
+      known.set(status, found);
+    }
     return found;
   };
 }

@@ -38,7 +38,11 @@ export function createWorkerMetrics(registry: Registry) {
   });
   const failed = counter('posthorn_deliveries_failed_total', 'Deliveries that failed for good, by reason', ['reason']);
   const paused = counter('posthorn_addresses_paused_total', 'Addresses paused after consecutive failures');
-  const notices = counter('posthorn_notices_total', 'Notices sent, by type', ['type']);
+  const notices = counter(
+    'posthorn_notices_total',
+    'Notices raised, by type: each is in the log, whether or not NOTICE_URL accepts it',
+    ['type'],
+  );
   const givenUp = counter(
     'posthorn_notices_given_up_total',
     'Notices dropped because NOTICE_URL did not accept them for a day, or because too many waited',

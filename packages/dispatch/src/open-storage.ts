@@ -6,6 +6,7 @@ import {
   countFailingSince,
   type FanOutContext,
   findUnavailable,
+  oldestNotice,
   oldestPause,
   openStore,
   type ProcessIdentity,
@@ -18,7 +19,10 @@ import type { StoreAndQueue } from './context.ts';
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;
 
-/** How long an address counts as newly failing: longer than one with little traffic takes to have failures enough. */
+/**
+ * How long an address counts as newly failing. One with little traffic needs hours for the failures with which a failing
+ * period begins, and the period begins at the first of them.
+ */
 const NEWLY_FAILING_MS = 6 * 3_600_000;
 
 /** Opens the storage of an app with callers. Sends nothing before `storage` starts. `onMismatch`: see `openStore`. */
@@ -48,20 +52,23 @@ export async function readBacklog({ store, jobQueues }: StoreAndQueue, nowMs: nu
 /** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
 export async function readInstallation({ store, jobQueues }: StoreAndQueue, now: () => number) {
   const nowMs = now();
-  const [backlog, newlyFailingAddresses, pausedAtMs, workers, server, format, unavailable] = await Promise.all([
-    readBacklog({ store, jobQueues }, nowMs),
-    countFailingSince(store, nowMs - NEWLY_FAILING_MS),
-    oldestPause(store),
-    aliveWorkers(store),
-    readServerState(store, now),
-    readFormat(store),
-    findUnavailable(store),
-  ]);
+  const [backlog, newlyFailingAddresses, pausedAtMs, noticeAtMs, workers, server, format, unavailable] =
+    await Promise.all([
+      readBacklog({ store, jobQueues }, nowMs),
+      countFailingSince(store, nowMs - NEWLY_FAILING_MS),
+      oldestPause(store),
+      oldestNotice(store),
+      aliveWorkers(store),
+      readServerState(store, now),
+      readFormat(store),
+      findUnavailable(store),
+    ]);
   return {
     ...backlog,
     ...server,
     newlyFailingAddresses,
     oldestPauseAgeMs: ageOf(pausedAtMs, nowMs),
+    oldestNoticeAgeMs: ageOf(noticeAtMs, nowMs),
     workers: workers.length,
     format,
     partitions: store.partitions,

@@ -24,6 +24,8 @@ export function limitConnections(
       labelNames: ['reason'],
       registers: [registry],
     })) as Counter<'reason'>;
+  // Without a sample from the first scrape on, the first ones would be no increase.
+  for (const reason of ['client_limit', 'process_limit']) refused.inc({ reason }, 0);
   const proxies = blockListOf(settings.TRUSTED_PROXIES);
   const open = new Map<string, number>();
   server.on('drop', () => refused.inc({ reason: 'process_limit' }));

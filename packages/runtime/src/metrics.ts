@@ -39,6 +39,8 @@ export interface Installation {
   oldestPauseAgeMs: number;
   /** How long the oldest delivery without an attempt has waited, since its release if it was held; 0 if there is none. */
   oldestPendingAgeMs: number;
+  /** How long the oldest notice has waited to be accepted; 0 if none waits. */
+  oldestNoticeAgeMs: number;
   /** Workers with a recent heartbeat. */
   workers: number;
   /** All partitions, and those that take no writes. */
@@ -51,6 +53,8 @@ export interface Installation {
   capacityBytes: number | null;
   /** The Redis master that uses the largest share of its memory; null where none reports it. */
   fullest: { share: number } | null;
+  /** Whether Redis may lose accepted events, by reason; null where it does not report it. */
+  unsafe: Record<string, boolean> | null;
   /** This process's clock minus that of Redis. */
   clockOffsetMs: number;
 }
@@ -95,7 +99,7 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
   },
   {
     name: 'posthorn_newly_failing_addresses',
-    help: 'Addresses whose attempts fail since less than 6 hours, whatever their status',
+    help: 'Addresses whose attempts began to fail in the last 6 hours and still do, whatever their status',
     read: ({ newlyFailingAddresses }) => newlyFailingAddresses,
   },
   {
@@ -107,6 +111,11 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
     name: 'posthorn_oldest_pending_age_seconds',
     help: 'Age of the oldest delivery without an attempt, since its release if it was held (then of the first 100 made); 0 if there is none',
     read: ({ oldestPendingAgeMs }) => oldestPendingAgeMs / 1000,
+  },
+  {
+    name: 'posthorn_oldest_notice_age_seconds',
+    help: 'Age of the oldest notice that NOTICE_URL has not accepted yet; 0 if none waits',
+    read: ({ oldestNoticeAgeMs }) => oldestNoticeAgeMs / 1000,
   },
   {
     name: 'posthorn_workers',
@@ -143,6 +152,13 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
     name: 'posthorn_redis_memory_used_ratio',
     help: 'Share of its memory that Redis uses, of several masters the fullest one; absent where Redis does not report it',
     read: ({ fullest }) => fullest?.share ?? null,
+  },
+  {
+    name: 'posthorn_redis_unsafe',
+    help: '1 where Redis may lose accepted events, of several masters any, by reason; absent where Redis does not report it',
+    label: 'reason',
+    read: ({ unsafe }) =>
+      unsafe && Object.fromEntries(Object.entries(unsafe).map(([reason, isSo]) => [reason, Number(isSo)])),
   },
   {
     name: 'posthorn_clock_offset_seconds',

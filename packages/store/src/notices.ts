@@ -2,7 +2,7 @@
 import type { Notice, NoticeType } from '@posthorn/core';
 import { noticesDroppedKey, noticesKey, partitionPrefix } from './keys.ts';
 import { pairs } from './lists/sorted-set.ts';
-import type { Store } from './store.ts';
+import { allPartitions, type Store } from './store.ts';
 
 /** A notice with its position in the stream. */
 export interface WaitingNotice extends Notice {
@@ -37,6 +37,13 @@ export async function waitingNotices(
       pauseAfter: fields.l === undefined ? null : Number(fields.l),
     };
   });
+}
+
+/** When the notice that waits longest was made; undefined if none waits. */
+export async function oldestNotice(store: Store): Promise<number | undefined> {
+  const oldest = await Promise.all(allPartitions(store).map((partition) => waitingNotices(store, partition, 1, {})));
+  const times = oldest.flat().map(({ atMs }) => atMs);
+  return times.length === 0 ? undefined : Math.min(...times);
 }
 
 /** Adds a notice of a worker's outage to the first partition. */

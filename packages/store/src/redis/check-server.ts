@@ -60,6 +60,20 @@ export function describeEviction(info: ReadonlyMap<string, string>): string | un
   return `Redis may evict keys (maxmemory-policy is ${policy}), and with them accepted events`;
 }
 
+/**
+ * By what servers that run may lose accepted events, given the fields of the `INFO` of each: true where it holds for any.
+ * What they do not report is taken for safe.
+ */
+export function unsafetiesOf(infos: readonly ReadonlyMap<string, string>[]) {
+  const anyHas = (field: string, value: string) => infos.some((info) => info.get(field) === value);
+  return {
+    eviction: infos.some((info) => describeEviction(info) !== undefined),
+    no_append_only_file: anyHas('aof_enabled', '0'),
+    aof_rewrite_failed: anyHas('aof_last_bgrewrite_status', 'err'),
+    aof_write_failed: anyHas('aof_last_write_status', 'err'),
+  };
+}
+
 /** All servers that take writes. */
 export function masters(redis: Redis | Cluster): Redis[] {
   return redis instanceof Cluster ? redis.nodes('master') : [redis];

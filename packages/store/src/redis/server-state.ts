@@ -1,7 +1,6 @@
-/** What the Redis servers report about themselves: their memory and their clock. */
-
+/** What the Redis servers report about themselves: their memory, their clock, and whether they keep what they accept. */
 import type { Store } from '../store.ts';
-import { describeEviction, masters, readInfo } from './check-server.ts';
+import { describeEviction, masters, readInfo, unsafetiesOf } from './check-server.ts';
 import { typedError } from './storage-errors.ts';
 
 interface FullestMaster {
@@ -21,9 +20,11 @@ export interface ServerState {
   clockOffsetMs: number;
   /** That a server may evict keys, as a sentence without its full stop; undefined if none may. */
   eviction: string | undefined;
+  /** By what any server may lose accepted events; null if one does not report it. */
+  unsafe: ReturnType<typeof unsafetiesOf> | null;
 }
 
-/** Reads memory and clock of every master. Throws `StorageUnavailable`. */
+/** Reads the state of every master. Throws `StorageUnavailable`. */
 export async function readServerState(store: Store, now: () => number): Promise<ServerState> {
   const reads = Promise.all(
     masters(store.redis).map(async (server, _, { length }) => {
@@ -38,19 +39,21 @@ export async function readServerState(store: Store, now: () => number): Promise<
         capacityBytes: capacity || null,
         address: length === 1 ? undefined : `${server.options.host}:${server.options.port}`,
         clockOffsetMs,
-        eviction: info && describeEviction(info),
+        info,
       };
     }),
   );
   // The connections to single servers of a Cluster have errors without types.
   const servers = await reads.catch((error: Error) => Promise.reject(typedError(error)));
+  const known = servers.map(({ info }) => info).filter((info) => info !== undefined);
   const offsets = servers.map(({ clockOffsetMs }) => clockOffsetMs);
   return {
     usedBytes: sumIfKnown(servers.map(({ usedBytes }) => usedBytes)),
     capacityBytes: sumIfKnown(servers.map(({ capacityBytes }) => capacityBytes)),
     fullest: fullestOf(servers),
     clockOffsetMs: offsets.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most), 0),
-    eviction: servers.find(({ eviction }) => eviction !== undefined)?.eviction,
+    eviction: known.map(describeEviction).find((eviction) => eviction !== undefined),
+    unsafe: known.length < servers.length ? null : unsafetiesOf(known),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Finds the partitions that take no writes: of the servers of a Redis Cluster, some may while others do not. */
 import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster, Command } from 'ioredis';
-import { allPrefixes, replicatedKey } from '../keys.ts';
+import { allPrefixes, partitionPrefix, replicatedKey } from '../keys.ts';
 import type { Store } from '../store.ts';
 
 /** A server without a reply for this long is unavailable. */
@@ -27,9 +27,8 @@ export async function checkAnyPartition(store: Store): Promise<void> {
  * a Cluster, where each partition costs one.
  */
 export async function findUnavailable(store: Store): Promise<UnavailablePartition[]> {
-  const prefixes = allPrefixes(store);
-  const ofAll = store.redis instanceof Cluster ? undefined : check(store, prefixes[0] ?? '');
-  const checks = prefixes.map(async (prefix, partition) => {
+  const ofAll = store.redis instanceof Cluster ? undefined : check(store, partitionPrefix(store, 0));
+  const checks = allPrefixes(store).map(async (prefix, partition) => {
     try {
       await (ofAll ?? check(store, prefix));
       return [];
