@@ -22,20 +22,26 @@ async function ownGauges(env: Record<string, string> = {}) {
   return { world, gauge, becomes, client: ownClient({ REDIS_URL: redis.url }) };
 }
 
-it('tells a Redis that refuses writes from workers that are gone', async () => {
-  const { gauge, becomes, client } = await ownGauges({ PARTITIONS: '3' });
-  await becomes('posthorn_partitions', 3);
-  expect(await gauge('posthorn_partitions_refusing_writes')).toBe(0);
-  await becomes('posthorn_maintenance_partitions', 3);
-  await client.config('SET', 'min-replicas-to-write', '1');
-  await becomes('posthorn_partitions_refusing_writes', 3);
-  // Heartbeats are writes.
-  await becomes('posthorn_workers', 0);
-  expect(await gauge('posthorn_redis_up')).toBe(1);
-  await client.config('SET', 'min-replicas-to-write', '0');
-  await becomes('posthorn_partitions_refusing_writes', 0);
-  await becomes('posthorn_workers', 1);
-});
+it.each([
+  ['has too few replicas', 'min-replicas-to-write', '1', '0'],
+  ['is full', 'maxmemory', '1mb', '0'],
+])(
+  'tells workers that are gone from a Redis that refuses writes, since it %s',
+  async (_why, setting, refusing, usual) => {
+    const { gauge, becomes, client } = await ownGauges({ PARTITIONS: '3' });
+    await becomes('posthorn_partitions', 3);
+    expect(await gauge('posthorn_partitions_refusing_writes')).toBe(0);
+    await becomes('posthorn_maintenance_partitions', 3);
+    await client.config('SET', setting, refusing);
+    await becomes('posthorn_partitions_refusing_writes', 3);
+    // Heartbeats are writes.
+    await becomes('posthorn_workers', 0);
+    expect(await gauge('posthorn_redis_up')).toBe(1);
+    await client.config('SET', setting, usual);
+    await becomes('posthorn_partitions_refusing_writes', 0);
+    await becomes('posthorn_workers', 1);
+  },
+);
 
 it('says by what a Redis that runs may lose events', async () => {
   const { gauge, becomes, client } = await ownGauges();
