@@ -2,7 +2,6 @@
  * Fan-out of one event: time until the publisher gets its response, and until the last delivery arrives, beside the
  * plain system and beside the same requests with nothing else; and what other publishers notice of large ones.
  */
-
 import { createResolver, createSender, parseNetworks } from '@posthorn/sender';
 import { measureFanOut, measureLatency } from './compare.ts';
 import { type Bench, event400, inParallel, percentile } from './harness.ts';

@@ -1,5 +1,4 @@
 /** packages/client against ingest processes that are killed and started again under load. */
-
 import { expect, it } from '@jest/globals';
 import { createPublisher } from '@posthorn/client';
 import { eventually, isDelivery } from '@posthorn/testing';

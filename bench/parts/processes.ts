@@ -1,5 +1,4 @@
 /** The start of each process, and its memory after a load: `npm run bench -- --only=processes`. */
-
 import { type Run, round } from '../run.ts';
 import { benchProcessMemory, benchStart } from '../start-up.ts';
 

@@ -1,5 +1,4 @@
 /** What tracing costs, at a fixed rate and under full load: `npm run bench -- --only=tracing`. */
-
 import { type Run, round } from '../run.ts';
 import { benchTracingLoaded, benchTracingPaced, type Estimate, type TracingCost } from '../tracing.ts';
 

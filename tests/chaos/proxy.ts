@@ -1,5 +1,4 @@
 /** A proxy before Redis whose connections can be cut, restored, delayed, silenced and broken. */
-
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
 

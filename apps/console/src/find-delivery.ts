@@ -1,5 +1,4 @@
 /** What the routes of deliveries share: how they find one, and which ones a filter names. */
-
 import type { tryNowSchema } from '@posthorn/operator-api';
 import { type DeliveryFilter, loadDeliveries, type Store, type StoredDelivery } from '@posthorn/store';
 import type { z } from 'zod';

@@ -1,5 +1,4 @@
 /** The verdict on an address: one sentence that says what is wrong and since when, or null if nothing is. */
-
 import { DAY_MS, HOUR_MS } from './basics/time.ts';
 import type { AddressHealth } from './health.ts';
 import type { StatusReason, SubscriptionStatus } from './subscription.ts';

@@ -1,5 +1,4 @@
 /** The erasure: removes the payloads of an event, a session, a reference or a user from everything that Posthorn stores. */
-
 import { HOUR_MS } from './basics/time.ts';
 import type { Environment } from './event.ts';
 import { SEARCH_FIELDS } from './search-terms.ts';

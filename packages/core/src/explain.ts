@@ -1,5 +1,4 @@
 /** Explains in a sentence what became of one event at one address, and what to do about it. */
-
 import { DAY_MS, utcText } from './basics/time.ts';
 import { ATTEMPT_ERRORS, type AttemptError, type Delivery, isFinished } from './delivery.ts';
 import type { Environment, EventType } from './event.ts';

@@ -1,5 +1,4 @@
 /** The message of a receiver's error response, in one line, for lists. */
-
 import { cutText } from './basics/cut-text.ts';
 import type { AttemptResponse } from './came-back.ts';
 

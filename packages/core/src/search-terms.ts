@@ -1,5 +1,4 @@
 /** What an event can be found by besides its id: its session, the publisher's reference, and the user. */
-
 import { parseJson } from './basics/json.ts';
 import type { Event } from './event.ts';
 

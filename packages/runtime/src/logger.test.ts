@@ -1,5 +1,4 @@
 /** Log lines hold no secrets, and wait in bounded memory for their reader. */
-
 import { Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';

@@ -83,6 +83,7 @@ export { BadCursor, type Page } from './lists/page.ts';
 export {
   addOutageNotice,
   droppedNotices,
+  oldestNotice,
   removeNotices,
   reportedDropped,
   type WaitingNotice,

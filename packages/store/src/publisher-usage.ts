@@ -1,5 +1,4 @@
 /** Counts the bytes that each publisher has stored, by time. The quota is left to ingest. */
-
 import { publisherUsageKey } from './keys.ts';
 import { execAll } from './redis/exec-all.ts';
 import type { Store } from './store.ts';

@@ -1,5 +1,4 @@
 /** The workers that are alive: each sends a heartbeat, by the clock of Redis, and deregisters when it stops. */
-
 import { partitionPrefix, workersKey, workersSeenKey } from './keys.ts';
 import { execAll } from './redis/exec-all.ts';
 import { runScript } from './scripts.ts';

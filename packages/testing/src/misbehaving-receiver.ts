@@ -1,5 +1,4 @@
 /** A raw TCP server that misbehaves in one of many ways. */
-
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 

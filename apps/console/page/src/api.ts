@@ -1,5 +1,4 @@
 /** Calls the operator API with the session cookie. Problem documents become errors with a message for the user. */
-
 import type { Page } from '@posthorn/operator-api';
 import { learnTime } from './clock.ts';
 

@@ -1,5 +1,4 @@
 /** All reads and changes, with TanStack Query: which reads are refreshed, and which a change invalidates. */
-
 import type {
   AddressAttempts,
   AuditEntry,

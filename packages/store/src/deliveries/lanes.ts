@@ -1,5 +1,4 @@
 /** Deliveries that wait outside the queue: releases and counts them. */
-
 import { keepEvent } from '../events/events.ts';
 import { type Lane, laneIndexKey, laneKey, partitionPrefix, prefixOfSubscription, resumingKey } from '../keys.ts';
 import { joinCalls } from '../redis/join-calls.ts';

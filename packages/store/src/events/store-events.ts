@@ -2,7 +2,6 @@
  * Stores the events of one turn of the event loop with one script: a call costs ingest and Redis more than what is done
  * in it for one event.
  */
-
 import { partitionPrefix } from '../keys.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
 import { joinCalls } from '../redis/join-calls.ts';

@@ -1,5 +1,4 @@
 /** Raises the stored format once no process needs the one in force any more, and says what the raise waits for. */
-
 import { installationKey } from '../keys.ts';
 import { execAll } from '../redis/exec-all.ts';
 import { runScript } from '../scripts.ts';

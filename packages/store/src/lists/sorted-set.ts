@@ -1,5 +1,4 @@
 /** Reads sorted sets of ids by time, in either direction. */
-
 import type { Store } from '../store.ts';
 import { newestFirst, type Position } from './page.ts';
 

@@ -1,5 +1,4 @@
 /** That errors are typed however a command is sent, on a real Redis. */
-
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
 import { testRedisUrl } from '@posthorn/testing';

@@ -186,14 +186,14 @@ it('the oldest pause is that of the address that was paused first, not of the on
   expect(await oldestPause(store)).toBeUndefined();
   const [first, second] = [await subscribe(), await subscribe()];
   const pause = async ({ id }: { id: string }) => {
-    time.nowMs += MINUTE;
+    time.nowMs += MINUTE_MS;
     await changeSubscription(store, id, (now) => ({ ...now, status: 'paused', updatedAtMs: time.nowMs }));
     const { pausedAtMs } = (await loadSubscriptions(store, [id]))[0]!;
     return pausedAtMs;
   };
   const pausedAtMs = await pause(second);
   expect(await pause(first)).toBe(time.nowMs);
-  expect(pausedAtMs).toBe(time.nowMs - MINUTE);
+  expect(pausedAtMs).toBe(time.nowMs - MINUTE_MS);
   expect(await oldestPause(store)).toBe(pausedAtMs);
 });
 

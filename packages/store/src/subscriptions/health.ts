@@ -1,7 +1,14 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
 import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
 import { laneLength } from '../deliveries/lanes.ts';
-import { allPrefixes, failingKey, healthKey, prefixOfSubscription, subscriptionKey, subscriptionsKey } from '../keys.ts';
+import {
+  allPrefixes,
+  failingKey,
+  healthKey,
+  prefixOfSubscription,
+  subscriptionKey,
+  subscriptionsKey,
+} from '../keys.ts';
 import { pairs } from '../lists/sorted-set.ts';
 import { readPartitions, type Store, sumPartitions } from '../store.ts';
 

@@ -1,5 +1,4 @@
 /** The audit trail: who did what, when, to which subscription or delivery. */
-
 import { Box, Group, Select, Stack, Table, Text } from '@mantine/core';
 import type { AuditEntry } from '@posthorn/operator-api';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';

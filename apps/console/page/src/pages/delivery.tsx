@@ -1,5 +1,4 @@
 /** One delivery: its attempts, and the request that was sent. */
-
 import { Grid, Stack, Tabs } from '@mantine/core';
 import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
 import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';

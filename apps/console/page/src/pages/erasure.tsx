@@ -1,5 +1,4 @@
 /** One erasure: what it has found, its confirmation, and what it has erased. */
-
 import { Alert, Button, Checkbox, Group, Radio, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Erasure } from '@posthorn/operator-api';
 import { IconEraser } from '@tabler/icons-react';

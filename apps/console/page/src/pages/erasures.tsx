@@ -1,5 +1,4 @@
 /** Erasures: counts what a value would erase, which is then confirmed on a page of its own, and lists earlier ones. */
-
 import { Group, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import type { Erasure } from '@posthorn/operator-api';
 import { type FormEvent, useState } from 'react';

@@ -1,5 +1,4 @@
 /** One event: its body and its deliveries. */
-
 import { Button, Stack } from '@mantine/core';
 import { IconEraser } from '@tabler/icons-react';
 import { Link, useParams, useSearchParams } from 'react-router';

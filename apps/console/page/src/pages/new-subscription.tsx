@@ -1,5 +1,4 @@
 /** Creates a subscription, then shows its secret once. */
-
 import { Button, Group, Stack, Text } from '@mantine/core';
 import type { Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
 import { Link, useNavigate } from 'react-router';

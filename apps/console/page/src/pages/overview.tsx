@@ -1,5 +1,4 @@
 /** The overview: first what needs an operator, then attempts over time, then deliveries, queue and workers. */
-
 import { Alert, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
 import { useState } from 'react';

@@ -1,5 +1,4 @@
 /** The form to sign in with an operator token. */
-
 import { Alert, Button, Center, Group, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import type { Session } from '@posthorn/operator-api';
 import { useState } from 'react';

@@ -1,5 +1,4 @@
 /** One subscription: its state, its attempts and its newest deliveries. */
-
 import { Alert, Group, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { useParams } from 'react-router';

@@ -1,5 +1,4 @@
 /** The attempts of a delivery as a timeline, with what comes next. */
-
 import { Anchor, Box, Group, Text, Timeline } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import type { DeliveryWithAttempts } from '@posthorn/operator-api';

@@ -1,5 +1,4 @@
 /** A table of deliveries. Each row links to its delivery. */
-
 import { Text } from '@mantine/core';
 import type { Delivery } from '@posthorn/operator-api';
 import { Breakable } from './breakable.tsx';

@@ -1,5 +1,4 @@
 /** Badges for the statuses of subscriptions, deliveries and bulk replays, and their reasons in words. */
-
 import { Badge, Group } from '@mantine/core';
 import type { Delivery, Erasure, Replay, Subscription } from '@posthorn/operator-api';
 

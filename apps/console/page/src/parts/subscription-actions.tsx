@@ -1,5 +1,4 @@
 /** All actions on a subscription: buttons, a menu, and the dialogs that they open. */
-
 import { Alert, Button, Drawer, Group, Menu, Modal, Select, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import type { Delivery, Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';

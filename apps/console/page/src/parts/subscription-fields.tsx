@@ -1,5 +1,4 @@
 /** Displays and edits the fields of a subscription that an operator sets. */
-
 import {
   Alert,
   Button,
