@@ -1,5 +1,5 @@
 /** Opens what the functions of this package work with: the store and the queues. */
-import type { StartError } from '@posthorn/core';
+import { awaitValues, HOUR_MS, type StartError } from '@posthorn/core';
 import { createJobQueues } from '@posthorn/queue';
 import {
   aliveWorkers,
@@ -23,7 +23,7 @@ const FAIL_FAST_AFTER_MS = 5_000;
  * How long an address counts as newly failing. One with little traffic needs hours for the failures with which a failing
  * period begins, and the period begins at the first of them.
  */
-const NEWLY_FAILING_MS = 6 * 3_600_000;
+const NEWLY_FAILING_MS = 6 * HOUR_MS;
 
 /** Opens the storage of an app with callers. Sends nothing before `storage` starts. `onMismatch`: see `openStore`. */
 export function openStorage(
@@ -52,25 +52,23 @@ export async function readBacklog({ store, jobQueues }: StoreAndQueue, nowMs: nu
 /** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
 export async function readInstallation({ store, jobQueues }: StoreAndQueue, now: () => number) {
   const nowMs = now();
-  const [backlog, newlyFailingAddresses, pausedAtMs, noticeAtMs, workers, server, format, unavailable] =
-    await Promise.all([
-      readBacklog({ store, jobQueues }, nowMs),
-      countFailingSince(store, nowMs - NEWLY_FAILING_MS),
-      oldestPause(store),
-      oldestNotice(store),
-      aliveWorkers(store),
-      readServerState(store, now),
-      readFormat(store),
-      findUnavailable(store),
-    ]);
+  const { backlog, server, pausedAtMs, noticeAtMs, workers, unavailable, ...read } = await awaitValues({
+    backlog: readBacklog({ store, jobQueues }, nowMs),
+    newlyFailingAddresses: countFailingSince(store, nowMs - NEWLY_FAILING_MS),
+    pausedAtMs: oldestPause(store),
+    noticeAtMs: oldestNotice(store),
+    workers: aliveWorkers(store),
+    server: readServerState(store, now),
+    format: readFormat(store),
+    unavailable: findUnavailable(store),
+  });
   return {
     ...backlog,
     ...server,
-    newlyFailingAddresses,
+    ...read,
     oldestPauseAgeMs: ageOf(pausedAtMs, nowMs),
     oldestNoticeAgeMs: ageOf(noticeAtMs, nowMs),
     workers: workers.length,
-    format,
     partitions: store.partitions,
     refusingPartitions: unavailable.length,
   };

@@ -26,7 +26,7 @@ export function guardedLookup(allowed: AllowedNetworks, resolve: Resolve): Looku
 
 async function resolveChecked(hostname: string, allowed: AllowedNetworks, resolve: Resolve): Promise<LookupAddress[]> {
   const addresses = await resolve(hostname).catch((error: NodeJS.ErrnoException) => {
-    throw error instanceof NameError ? error : new NameError(hostname, error.code ?? 'UNKNOWN', { cause: error });
+    throw error instanceof NameError ? error : new NameError(hostname, error.code ?? 'UNKNOWN');
   });
   if (addresses.length === 0) throw new NameError(hostname, 'ENODATA');
   for (const { address } of addresses) {

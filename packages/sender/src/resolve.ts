@@ -14,8 +14,8 @@ export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 export class NameError extends Error {
   override name = 'NameError';
   readonly code: string;
-  constructor(hostname: string, code: string, options?: ErrorOptions) {
-    super(`Resolving ${hostname} failed: ${code}`, options);
+  constructor(hostname: string, code: string) {
+    super(`Resolving ${hostname} failed: ${code}`);
     this.code = code;
   }
 }

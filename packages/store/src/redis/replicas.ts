@@ -1,6 +1,6 @@
 /** Waits until replicas have acknowledged what was written, so that a failover can't lose accepted events. */
 import { partitionOf } from '@posthorn/core';
-import { Cluster } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import type { StoredEvent } from '../events/event-record.ts';
 import { allPrefixes, replicatedKey } from '../keys.ts';
 import type { Store } from '../store.ts';
@@ -44,9 +44,13 @@ export function createReplicaWait(store: Store, replicas: number): ReplicaWait {
     const master: Master = { replicationId: undefined, changes: 0 };
     return { master, wait: oneAfterAnother(() => waitFor(redis, prefix, master, replicas)) };
   });
-  onDisconnect(redis, () => {
-    for (const { master } of masters) master.changes += 1;
-  });
+  // A new connection may lead to another master. In a Cluster, only the replication id says so: a master that is away
+  // has connections that fail again and again, and must not concern the partitions of the others.
+  if (redis instanceof Redis) {
+    onDisconnect(redis, () => {
+      for (const { master } of masters) master.changes += 1;
+    });
+  }
   return {
     begin() {
       const before = masters.map(({ master }) => master.changes);
@@ -71,7 +75,7 @@ async function waitFor(redis: Store['redis'], prefix: string, master: Master, re
   const commands = redis.pipeline().set(replicatedKey(prefix), '', 'PX', WAIT_MS).wait(replicas, WAIT_MS);
   const [written, waited, info] = (await commands.info('replication').exec()) ?? [];
   if (written?.[0]) throw written[0];
-  // In a Cluster, a master can become a replica while its connections stay open. Where INFO is refused, that is not noticed.
+  // Where INFO is refused, there is none.
   const [, replicationId] = REPLICATION_ID.exec(String(info?.[1])) ?? [];
   if (master.replicationId !== undefined && replicationId !== master.replicationId) master.changes += 1;
   master.replicationId = replicationId;
