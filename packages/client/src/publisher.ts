@@ -11,7 +11,7 @@ export interface Publisher {
    * Context) names the span to which the event belongs; an invalid one is left out.
    */
   publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
-  /** Resolves when the queue has room. Of several callers that wait, only as many resolve as there is room for, in order. */
+  /** Resolves when the queue has room. Of several callers that wait, as many resolve, in order, as there is room for. */
   ready(): Promise<void>;
   /** Events that are not confirmed. */
   readonly pending: number;

@@ -24,8 +24,8 @@ const TIMINGS: ConsumerTimings = {
   slowStartMs: 100,
 };
 /**
- * The share of its slots that a process uses until one of its jobs has ended, or `slowStartMs` after it began to take them:
- * it knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
+ * The share of its slots that a process uses until one of its jobs has ended, or `slowStartMs` after it began to take
+ * them: it knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
  */
 const SLOW_START_SHARE = 0.3;
 /** A job whose handler throws, because of a bug or of Redis, comes back after this. */

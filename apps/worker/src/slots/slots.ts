@@ -149,9 +149,9 @@ export class Slots {
   }
 
   /**
-   * Notes that deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now: then one is
-   * to be released. Otherwise the next attempt that ends releases some, even if none was parked when its end was
-   * recorded.
+   * Notes that deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now:
+   * then one is to be released. Otherwise the next attempt that ends releases some, even if none was parked when its end
+   * was recorded.
    */
   noteParked(subscriptionId: string): boolean {
     const address = this.#addressOf(subscriptionId);

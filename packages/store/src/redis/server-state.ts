@@ -14,7 +14,7 @@ export interface ServerState {
   usedBytes: number | null;
   /** Memory that all masters may use (`maxmemory`, or that of their machines), in bytes; null if a server does not report it. */
   capacityBytes: number | null;
-  /** The master that uses the largest share of its memory: it refuses writes while others may still have room. Null if none reports it. */
+  /** The master that is fullest: it refuses writes while others may still have room. Null if none reports its memory. */
   fullest: FullestMaster | null;
   /** This process's clock minus that of Redis; with several masters, the largest difference. Includes half a round trip at most. */
   clockOffsetMs: number;
