@@ -46,6 +46,7 @@ import { handleJob, releaseParked } from '../../apps/worker/src/attempts/handle-
 import { attemptedLine } from '../../apps/worker/src/attempts/report-attempt.ts';
 import { createRequestSigner } from '../../apps/worker/src/attempts/sign-request.ts';
 import { createSucceededEvents } from '../../apps/worker/src/attempts/succeeded-events.ts';
+import { createUnreadableSecrets } from '../../apps/worker/src/attempts/unreadable-secrets.ts';
 import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
 import { createDuties } from '../../apps/worker/src/maintenance/maintenance.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
@@ -565,6 +566,7 @@ export class System {
       sender: { send: never, close: () => undefined },
       logAttempted: attemptedLine(logger),
       signRequest: createRequestSigner(box),
+      unreadableSecrets: createUnreadableSecrets(this.clock, logger),
       eventBodies: createEventBodies(store),
       slots: new Slots({ total: 4, perAddress: 2, perHost: 2, now: () => this.clock.now(), shortWaitMs: 0 }),
       metrics,

@@ -28,6 +28,7 @@ import { createEventBodies, createForgetting } from './attempts/event-bodies.ts'
 import { attemptedLine } from './attempts/report-attempt.ts';
 import { createRequestSigner } from './attempts/sign-request.ts';
 import { createSucceededEvents } from './attempts/succeeded-events.ts';
+import { createUnreadableSecrets } from './attempts/unreadable-secrets.ts';
 import type { WorkerSettings } from './config.ts';
 import { createAttemptCounts } from './counts.ts';
 import { createHeartbeat } from './heartbeat.ts';
@@ -151,6 +152,7 @@ function attemptContext(
     },
     logAttempted: attemptedLine(parts.logger),
     signRequest: createRequestSigner(secretBox),
+    unreadableSecrets: createUnreadableSecrets(parts.clock, logger),
     eventBodies: createEventBodies(parts.store),
     slots: new Slots({
       total: settings.WORKER_CONCURRENCY,

@@ -10,7 +10,8 @@ import {
 } from '@posthorn/core';
 import type { JobOutcome } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
-import { errorOfOutcome, type Sender, type SendResult } from '@posthorn/sender';
+import { errorOfOutcome, type Sender, type SendRequest, type SendResult } from '@posthorn/sender';
+import { SealBroken } from '@posthorn/signing';
 import {
   beginAttempt,
   endDeliveries,
@@ -32,12 +33,14 @@ import type { EventBodies, EventToSend, NothingToSend } from './event-bodies.ts'
 import { type AttemptedLine, reportAttempt } from './report-attempt.ts';
 import type { RequestSigner } from './sign-request.ts';
 import type { SucceededEvents } from './succeeded-events.ts';
+import type { UnreadableSecrets } from './unreadable-secrets.ts';
 import { untilStored } from './until-stored.ts';
 
 export interface AttemptContext {
   store: Store;
   sender: Sender;
   signRequest: RequestSigner;
+  unreadableSecrets: UnreadableSecrets;
   eventBodies: EventBodies;
   slots: Slots;
   outages: Pick<Outages, 'current' | 'endedAtMs' | 'isOurs'>;
@@ -137,7 +140,9 @@ export async function attemptDelivery(
 async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight): Promise<Attempted> {
   const { slots, outages, metrics, clock } = context;
   const { begun, taken, startedAtMs, event } = inFlight;
-  const sending = send(context, inFlight);
+  const request = sign(context, inFlight);
+  if (typeof request === 'number') return { outcome: { kind: 'snoozed', untilMs: request } };
+  const sending = send(context, inFlight, request);
   context.counts.inFlight += 1;
   let result: SendResult;
   try {
@@ -198,10 +203,18 @@ function attemptOf(
   };
 }
 
-/** Signs the request of an attempt and sends it. */
-function send(context: AttemptContext, inFlight: AttemptInFlight): Promise<SendResult> {
+/** Returns the signed request of an attempt; if no key opens the secret, when to try again. */
+function sign(context: AttemptContext, { job, begun, event, startedAtMs }: AttemptInFlight): SendRequest | number {
+  try {
+    return context.signRequest(job.deliveryId, begun, event, startedAtMs);
+  } catch (error) {
+    if (!(error instanceof SealBroken)) throw error;
+    return context.unreadableSecrets.retryAtMs(begun.subscriptionId, error);
+  }
+}
+
+function send(context: AttemptContext, inFlight: AttemptInFlight, request: SendRequest): Promise<SendResult> {
   const { claim } = inFlight.taken;
-  const request = context.signRequest(inFlight.job.deliveryId, inFlight.begun, inFlight.event, inFlight.startedAtMs);
   const trace = context.sendsTraceparent ? traceOf(inFlight) : undefined;
   if (trace) request.headers.traceparent = formatTraceparent(trace);
   const admit = (ip: string) => context.slots.enterIp(inFlight.slot, ipOf(ip, inFlight.begun.url));

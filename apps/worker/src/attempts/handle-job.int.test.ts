@@ -4,7 +4,7 @@ import { type DeliveryJob, type Event, eventRef, newEventId } from '@posthorn/co
 import { type Claim, createJobQueues, type JobQueues } from '@posthorn/queue';
 import { createLogger, createMetrics, systemClock } from '@posthorn/runtime';
 import { createSender, parseNetworks } from '@posthorn/sender';
-import { createSecretBox } from '@posthorn/signing';
+import { createSecretBox, SealBroken } from '@posthorn/signing';
 import {
   changeSubscription,
   connectRedis,
@@ -30,6 +30,7 @@ import { handleJob } from './handle-job.ts';
 import { attemptedLine } from './report-attempt.ts';
 import { createRequestSigner } from './sign-request.ts';
 import { createSucceededEvents } from './succeeded-events.ts';
+import { createUnreadableSecrets } from './unreadable-secrets.ts';
 
 let context: AttemptContext;
 let store: Store;
@@ -63,6 +64,7 @@ beforeEach(async () => {
     }),
     logAttempted: attemptedLine(logger),
     signRequest: createRequestSigner(secretBox),
+    unreadableSecrets: createUnreadableSecrets(systemClock, logger),
     eventBodies: createEventBodies(store),
     slots: new Slots({ total: 1, perAddress: 1, perHost: 1, now: () => performance.now() }),
     outages: { current: () => undefined, endedAtMs: () => 0, isOurs: async () => false },
@@ -175,6 +177,31 @@ it('has its own outcome, and is over, whatever becomes of a release that it asks
   await eventually('the release to be asked for', () => asked.mock.calls.length === 1);
   release.reject(new Error('a bug'));
   await eventually('the error to be reported', () => reported.mock.calls.length === 1);
+});
+
+it('tries deliveries that it can not sign again later the longer that lasts, and logs it once in that time', async () => {
+  const clock = fakeClock(1_000_000);
+  const logged = jest.fn();
+  context.unreadableSecrets = createUnreadableSecrets(clock, { error: logged });
+  const { job } = await pendingJob();
+  const waits = async (ms: number) => {
+    clock.advance(ms);
+    expect(await handle(job)).toEqual({ kind: 'snoozed', untilMs: expect.any(Number) });
+    const { untilMs } = (await handle(job)) as { untilMs: number };
+    return untilMs - clock.now();
+  };
+  expect(await waits(0)).toBe(15_000);
+  expect(logged.mock.calls).toEqual([
+    [{ err: expect.any(SealBroken), subscription_id: job.subscriptionId }, 'secret.unreadable'],
+  ]);
+  expect(await waits(15_000)).toBe(15_000);
+  expect(await waits(25_000)).toBe(40_000);
+  expect(logged).toHaveBeenCalledTimes(3);
+  expect(await waits(30_000)).toBe(70_000);
+  expect(logged).toHaveBeenCalledTimes(3);
+  expect(await waits(86_400_000)).toBe(300_000);
+  expect(logged).toHaveBeenCalledTimes(4);
+  expect(context.slots.acquire(job.subscriptionId)).toBeDefined();
 });
 
 it('learns nothing of an address from a delivery that is held: nothing was sent', async () => {

@@ -1,0 +1,32 @@
+/** Decides how long deliveries wait that can't be signed, since no key of this worker opens their address's secret. */
+import { atMost } from '@posthorn/core';
+import type { Clock, Logger } from '@posthorn/runtime';
+import type { SealBroken } from '@posthorn/signing';
+import { LRUCache } from 'lru-cache';
+
+const MIN_WAIT_MS = 15_000;
+const MAX_WAIT_MS = 300_000;
+const MAX_ADDRESSES = 10_000;
+
+export interface UnreadableSecrets {
+  /**
+   * Returns when a delivery of this address is tried again: the longer its secret has been unreadable, the later, so
+   * that its backlog does not take the slots of others. Logs the error at most once in that time for each address.
+   */
+  retryAtMs(subscriptionId: string, error: SealBroken): number;
+}
+
+export function createUnreadableSecrets(clock: Clock, logger: Pick<Logger, 'error'>): UnreadableSecrets {
+  const known = new LRUCache<string, { sinceMs: number; quietUntilMs: number }>(atMost(MAX_ADDRESSES));
+  return {
+    retryAtMs(subscriptionId, err) {
+      const nowMs = clock.now();
+      const { sinceMs, quietUntilMs } = known.get(subscriptionId) ?? { sinceMs: nowMs, quietUntilMs: nowMs };
+      const retryAtMs = nowMs + Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, nowMs - sinceMs));
+      const isQuiet = nowMs < quietUntilMs;
+      known.set(subscriptionId, { sinceMs, quietUntilMs: isQuiet ? quietUntilMs : retryAtMs });
+      if (!isQuiet) logger.error({ err, subscription_id: subscriptionId }, 'secret.unreadable');
+      return retryAtMs;
+    },
+  };
+}
