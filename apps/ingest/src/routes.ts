@@ -142,7 +142,9 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
       );
       for (const { status } of results) context.countEvents(status);
       if (results.every(({ status }) => status === 503)) {
-        throw new AppError('unavailable', 'None of the events was accepted; retry shortly.', { retryAfterS: 5 });
+        throw new AppError('unavailable', 'None of the events is known to be accepted; retry shortly.', {
+          retryAfterS: 5,
+        });
       }
       const waitsS = results.map((result) => (result instanceof AppError && result.retryAfterS) || 0);
       const retryAfterS = Math.max(...waitsS);

@@ -20,7 +20,8 @@ export const errorCodes = {
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal: { status: 500, title: 'Internal error' },
   overloaded: { status: 503, title: 'Too many requests in flight; nothing was accepted' },
-  unavailable: { status: 503, title: 'Storage is unavailable; nothing was accepted' },
+  // Not "nothing was accepted": a command without a reply may have been applied.
+  unavailable: { status: 503, title: 'Storage is unavailable' },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 export type ErrorCode = keyof typeof errorCodes;

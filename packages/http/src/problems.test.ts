@@ -29,6 +29,16 @@ describe('problems', () => {
     expect(logged.filter((line) => line.includes('request.failed'))).toHaveLength(1);
   });
 
+  it('a storage failure is not said to have stored nothing: a command without a reply may have been applied', async () => {
+    const url = await serve((app) => {
+      app.use(() => {
+        throw new StorageUnavailable('Command timed out');
+      });
+    });
+    const { title, detail } = (await (await fetch(url)).json()) as { title: string; detail: string };
+    expect([title, detail]).toEqual(['Storage is unavailable', 'Storage is unavailable; retry shortly.']);
+  });
+
   it('refusals with 503 are logged once a second, with their number', async () => {
     let nowMs = 0;
     const url = await serve((app) => {
