@@ -26,6 +26,8 @@ interface Connection {
   late: NodeJS.Timeout | undefined;
 }
 
+const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+
 /** The response to each error of the HTTP parser. */
 const RESPONSES_TO_CLIENT_ERRORS: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: closingResponse('request_timeout', 'The rest of the request did not arrive in time.'),
@@ -39,8 +41,13 @@ const NOT_HTTP = closingResponse('bad_request', 'What came on this connection is
 function closingResponse(code: ErrorCode, message: string): string {
   const { status } = errorCodes[code];
   const body = problemText(code, message);
-  const type = 'application/problem+json; charset=utf-8';
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+/** Responds with a problem document to a request that is not handled, and closes the connection. */
+export function refuse(response: ServerResponse, code: ErrorCode, message: string): void {
+  response.writeHead(errorCodes[code].status, { Connection: 'close', 'Content-Type': PROBLEM_TYPE });
+  response.end(problemText(code, message));
 }
 
 function problemText(code: ErrorCode, message: string): string {
@@ -71,10 +78,9 @@ export function handleInOrder(server: Server, listener: RequestListener, moreTim
     endBroken(socket, connections.get(socket), error.code ?? '', moreTimeMs),
   );
   // Node's own response would let any number of chunks follow.
-  server.on('checkExpectation', (_request, response: ServerResponse) => {
-    response.writeHead(417, { Connection: 'close', 'Content-Type': 'application/problem+json; charset=utf-8' });
-    response.end(problemText('expectation_failed', 'Send `Expect: 100-continue`, or no such header.'));
-  });
+  server.on('checkExpectation', (_request, response: ServerResponse) =>
+    refuse(response, 'expectation_failed', 'Send `Expect: 100-continue`, or no such header.'),
+  );
   server.on('request', (request, response) => {
     const { socket } = request;
     const connection = connections.get(socket);

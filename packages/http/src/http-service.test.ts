@@ -11,6 +11,7 @@ describe('what is not valid HTTP', () => {
     ['an unknown method', `BREW / HTTP/1.1\r\n${host}\r\n`, 400, 'bad_request'],
     ['too large a header', `GET / HTTP/1.1\r\n${host}X: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'headers_too_large'],
     ['an expectation', `GET / HTTP/1.1\r\n${host}Expect: more\r\n\r\n`, 417, 'expectation_failed'],
+    ['a URL without a path', `GET http://[::1/ HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 400, 'bad_request'],
   ])('gets a problem document: %s', async (_what, request, status, code) => {
     const service = await startService(() => undefined);
     const socket = connect(Number(new URL(service.url()).port), '127.0.0.1');

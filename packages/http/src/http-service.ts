@@ -4,10 +4,10 @@ import { createServer, IncomingMessage, type RequestListener, type Server, Serve
 import type { AddressInfo } from 'node:net';
 import { AppError, StartError } from '@posthorn/core';
 import type { Service, SharedSettings } from '@posthorn/runtime';
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Registry } from 'prom-client';
 import { limitConnections } from './connection-limit.ts';
-import { handleInOrder } from './handle-in-order.ts';
+import { handleInOrder, refuse } from './handle-in-order.ts';
 
 /** Time limits for the headers of a request and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -63,6 +63,19 @@ function isHost(name: string | undefined): boolean {
   return name?.length === 4 && name.toLowerCase() === 'host';
 }
 
+/**
+ * Returns a listener for an express app. What no layer of it can handle, since its URL has no path (`http://[`), gets a
+ * problem document; express itself would respond with a page in HTML.
+ */
+export function listenerOf(app: Express): RequestListener {
+  return (request, response) =>
+    app(request as Request, response as Response, () => {
+      // After an error in a response that has begun: the client must not take it for a whole one.
+      if (response.headersSent) request.socket.destroy();
+      else refuse(response, 'bad_request', 'The URL of the request is not valid.');
+    });
+}
+
 /** The settings of an HTTP server. */
 export type HttpSettings = Pick<SharedSettings, 'HOST' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;
 
@@ -71,7 +84,7 @@ export function createHttpService(
   app: Express,
   options: { port: number; settings: HttpSettings; registry: Registry; listener?: RequestListener | undefined },
 ): HttpService {
-  const { port, settings, registry, listener = app } = options;
+  const { port, settings, registry, listener = listenerOf(app) } = options;
   const { HOST: host } = settings;
   const server = createServer({
     IncomingMessage: withPrototype(IncomingMessage, app.request),

@@ -4,6 +4,7 @@
  */
 import type { RequestListener } from 'node:http';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
+import { listenerOf } from './http-service.ts';
 
 /** The handlers of routes without parameters, by method and path, such as `POST /v1/events`. */
 export type DirectRoutes = ReadonlyMap<string, readonly RequestHandler[]>;
@@ -22,11 +23,12 @@ interface Shortcuts {
  * `next('router')`. For a server whose requests and responses have the prototypes of `app` from the start.
  */
 export function withShortcuts(app: Express, { routes, before, onError }: Shortcuts): RequestListener {
+  const listener = listenerOf(app);
   const handlersOf = new Map(Array.from(routes, ([name, handlers]) => [name, [...before, ...handlers]]));
   return (incoming, outgoing) => {
     const handlers = handlersOf.get(`${incoming.method} ${incoming.url}`);
     if (handlers) run(handlers, incoming as Request, outgoing as Response, onError);
-    else app(incoming, outgoing);
+    else listener(incoming, outgoing);
   };
 }
 
