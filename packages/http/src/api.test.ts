@@ -9,7 +9,11 @@ import { createApi, createBudget } from './index.ts';
 import { startService } from './test-service.ts';
 
 /** Serves a route that holds as much of a budget as its body has bytes, and sends it bodies. */
-async function start(route: { turnFor?: () => Promise<void>; handle: (response: Response) => Promise<void> }) {
+async function start(route: {
+  turnFor?: () => Promise<void>;
+  maxBodyBytes?: number;
+  handle: (response: Response) => Promise<void>;
+}) {
   const budget = createBudget(100_000);
   let closed = 0;
   const api = createApi({ title: 'Test', description: '', security: {} });
@@ -18,6 +22,7 @@ async function start(route: { turnFor?: () => Promise<void>; handle: (response: 
     body: z.string(),
     bodyBudget: { budget, weigh: (bytes) => bytes },
     ...(route.turnFor && { turnFor: route.turnFor }),
+    ...(route.maxBodyBytes && { maxBodyBytes: route.maxBodyBytes }),
     responses: { 200: { description: 'Done' } },
     handle: ({ response }) => route.handle(response),
   });
@@ -30,15 +35,22 @@ async function start(route: { turnFor?: () => Promise<void>; handle: (response: 
     }, api.router);
   });
   const { hostname, port } = new URL(service.url());
+  /** Sends the headers of a request alone. */
+  const announce = async (bytes: number): Promise<Socket> => {
+    const client = connect(Number(port), hostname);
+    await once(client, 'connect');
+    const head = `host: x\r\ncontent-type: application/json\r\ncontent-length: ${bytes}`;
+    client.write(`POST /things HTTP/1.1\r\n${head}\r\n\r\n`);
+    return client;
+  };
   return {
     closed: () => closed,
     isFree: () => budget.shareFor('another').hasRoomFor(100_000),
+    announce,
     async send(characters: number): Promise<Socket> {
-      const client = connect(Number(port), hostname);
-      await once(client, 'connect');
       const body = JSON.stringify('x'.repeat(characters));
-      const head = `host: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`;
-      client.write(`POST /things HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+      const client = await announce(body.length);
+      client.write(body);
       return client;
     },
   };
@@ -64,6 +76,11 @@ describe('a budget', () => {
 });
 
 describe('a large body', () => {
+  it('gets 413, not 503, if it is larger than what one caller may hold, whatever its route allows', async () => {
+    const { announce } = await start({ maxBodyBytes: 32 * 1024 * 1024, async handle() {} });
+    const [response] = await once(await announce(16 * 1024 * 1024 + 1), 'data');
+    expect(String(response)).toMatch(/^HTTP\/1\.1 413 .*larger than 16777216 bytes/s);
+  });
   it('is parsed in its turn and handled in another one, and neither if its client has gone, but is counted until then', async () => {
     const turn = Promise.withResolvers<void>();
     let [asked, handled] = [0, 0];

@@ -33,7 +33,7 @@ interface Route<P extends Fields, Q extends Fields, B extends Body> {
   optionalBody?: boolean;
   /** `handle` validates the body itself and gets it as it was sent. */
   checksBody?: boolean;
-  /** Maximum size of the body. */
+  /** Maximum size of the body; at most 16 MiB. */
   maxBodyBytes?: number;
   /** A budget that a call uses while its body arrives, besides the memory for bodies. */
   bodyBudget?: BodyBudget;
@@ -64,6 +64,8 @@ export type Api = ReturnType<typeof createApi>;
 
 /** Total size of the bodies in memory, over all authenticated calls. Parsed values take several times as much. */
 const MAX_BODIES_BYTES = 32 * 1024 * 1024;
+/** What one caller may hold of them. A larger body would get 503, however often it is sent. */
+const MAX_ADMITTED_BYTES = MAX_BODIES_BYTES / 2;
 /** Default of `maxBodyBytes`: most bodies are a few fields. */
 const MAX_BODY_BYTES = 64 * 1024;
 /**
@@ -149,7 +151,7 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   bodies: BodyBudget,
 ): RequestHandler[] {
   const { open, bodyBudget, turnFor, optionalBody: optional = false } = route;
-  const maxBytes = route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES);
+  const maxBytes = Math.min(route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES), MAX_ADMITTED_BYTES);
   const bodyBudgets = open ? [] : [bodies, ...(bodyBudget ? [bodyBudget] : [])];
   const defaultStatus = Number(Object.keys(route.responses)[0]);
   const handle = async (request: Request, response: Response) => {
