@@ -60,7 +60,7 @@ const json = (response: ServerResponse, status: number, content: unknown, header
 const accepted = (id: string) => ({ status: 202, id, duplicate: false, deliveries: 1 });
 function accept({ path, events, response }: Call): void {
   const results = events.map(({ id }) => accepted(id));
-  if (path === '/v1/events') json(response, 202, results[0]);
+  if (path.endsWith('/v1/events')) json(response, 202, results[0]);
   else json(response, 200, { results });
 }
 /** An event of a session of its own, unless one is given. */
@@ -245,6 +245,20 @@ describe('an event that is not confirmed', () => {
     const unreachable = 'http://127.0.0.1:1';
     await start({ url: [unreachable, url] }).publish(event('a'));
     expect(calls).toHaveLength(1);
+  });
+  it('goes to the next address also when several calls fail together, which count as one failure', async () => {
+    jest.spyOn(Math, 'random').mockReturnValue(0);
+    const { held } = hold();
+    const failures: number[] = [];
+    start({ url: [`${url}/first`, `${url}/next`], maxBatch: 1, onFailure: (_, retryInMs) => failures.push(retryInMs) });
+    const all = ['a', 'b', 'c', 'd'].map((id) => publisher.publish(event(id)));
+    await eventually('four calls', () => held.length === 4);
+    answer = accept;
+    for (const { response } of held.splice(0)) json(response, 503, {});
+    await Promise.all(all);
+    const paths = calls.map(({ path }) => path);
+    expect(paths).toEqual([...Array(4).fill('/first/v1/events'), ...Array(4).fill('/next/v1/events')]);
+    expect(failures).toEqual([50, 50, 50, 50]);
   });
   it('is refused at once if a repetition does not help', async () => {
     for (const status of [400, 401, 403, 409, 413, 422]) {

@@ -68,9 +68,9 @@ class QueuedPublisher implements Publisher {
   /** Of the events that are not confirmed. */
   #bytes = 0;
   readonly #calls = new Set<AbortController>();
-  /** Calls that have failed in a row. */
+  /** Turns in a row in which a call has failed. */
   #failures = 0;
-  /** Counts the urls that are used in turn. */
+  /** Counts the urls that are used in turn. The first call of a turn that fails ends it. */
   #turn = 0;
   #pause: ReturnType<typeof setTimeout> | undefined;
   #expiry: ReturnType<typeof setTimeout> | undefined;
@@ -166,7 +166,8 @@ class QueuedPublisher implements Publisher {
     const call = new AbortController();
     this.#calls.add(call);
     for (const { session } of batch) if (session !== undefined) this.#sessionsInFlight.add(session);
-    const url = urls[this.#turn % urls.length] ?? '';
+    const turn = this.#turn;
+    const url = urls[turn % urls.length] ?? '';
     const limit = AbortSignal.timeout(timeoutMs);
     // Not AbortSignal.any: in some releases of Node its limit may be collected as garbage and never come.
     const onLimit = () => call.abort(limit.reason);
@@ -182,7 +183,7 @@ class QueuedPublisher implements Publisher {
       return;
     }
     this.#putBack(left);
-    if (failure) this.#repeatAfter(failure, retryAfterMs);
+    if (failure) this.#repeatAfter(failure, turn, retryAfterMs);
     else this.#failures = 0;
     this.#pump();
   }
@@ -218,10 +219,13 @@ class QueuedPublisher implements Publisher {
     this.#end(entry, new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(text), id, { cause: failure }));
   }
 
-  /** Pauses sending after a failed call. */
-  #repeatAfter(failure: Error, retryAfterMs: number | undefined): void {
-    this.#failures += 1;
-    this.#turn += 1;
+  /** Pauses sending after a call of this turn has failed. */
+  #repeatAfter(failure: Error, turn: number, retryAfterMs: number | undefined): void {
+    // Once for all that were in flight together: each would skip a url.
+    if (turn === this.#turn) {
+      this.#failures += 1;
+      this.#turn += 1;
+    }
     clearTimeout(this.#pause);
     const resume = () => {
       this.#pause = undefined;
