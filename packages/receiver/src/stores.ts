@@ -67,7 +67,7 @@ export function memoryStore({
 }
 
 export interface RedisStoreOptions {
-  /** The beginning of all keys. */
+  /** The beginning of all keys. Receivers with the same one process an event once together: give one to each that has work of its own. */
   prefix?: string | undefined;
   /** How long events and sessions are remembered; at least as long as deliveries can be replayed. */
   keepMs?: number | undefined;
