@@ -133,6 +133,26 @@ it('a delivery that something else has answered meanwhile is processed', async (
   await receiver.idle();
 });
 
+it('a delivery whose response a middleware fails to send is processed', async () => {
+  const processed: string[] = [];
+  const receiver = createReceiver({ secrets: SECRET, onEvent: ({ id }) => void processed.push(id) });
+  const handle = nodeHandler(receiver);
+  const failures: unknown[] = [];
+  const url = await listen((request, response) => {
+    response.writeHead = () => {
+      throw new Error('of a middleware');
+    };
+    handle(request, response).catch((error) => {
+      failures.push(error);
+      response.destroy();
+    });
+  });
+  await expect(fetch(url, { method: 'POST', body, headers: signed(body) })).rejects.toThrow();
+  expect(failures).toMatchObject([{ message: 'of a middleware' }]);
+  await receiver.idle();
+  expect(processed).toEqual(['evt_1']);
+});
+
 it('a body that a parser has left unread is verified', async () => {
   const receiver = createReceiver({ secrets: SECRET, onEvent: () => undefined });
   const app = express().use((request, _response, next) => {

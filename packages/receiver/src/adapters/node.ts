@@ -19,12 +19,18 @@ export function nodeHandler(receiver: Receiver) {
     };
     const { status, headers, body: text, process } = await answer();
     // If something else has responded, or the sender has gone, the event is processed all the same: it is claimed.
-    if (!response.headersSent && !response.destroyed) {
-      response.writeHead(status, headers);
-      await new Promise<void>((resolve) => {
-        response.once('close', resolve);
-        response.end(text, resolve);
-      });
+    try {
+      if (!response.headersSent && !response.destroyed) {
+        response.writeHead(status, headers);
+        await new Promise<void>((resolve) => {
+          response.once('close', resolve);
+          response.end(text, resolve);
+        });
+      }
+    } catch (error) {
+      // A middleware that wraps the response failed.
+      void process();
+      throw error;
     }
     if (body === 'too_large') request.destroy();
     await process();
