@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { EVENT_TYPES } from '@posthorn/core';
+import { deliveryHeaders } from '@posthorn/signing';
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { root } from './folder.ts';
@@ -35,5 +36,13 @@ describe('docs/wire', () => {
     const document = JSON.parse(readFileSync(join(folder, 'asyncapi.json'), 'utf8'));
     expect([validate(document), validate.errors]).toEqual([true, null]);
     expect(validate({ ...document, servers: { one: {} } })).toBe(false);
+  });
+  it('allows other headers beside those of Posthorn: those of HTTP, and new ones', () => {
+    const { components } = JSON.parse(readFileSync(join(folder, 'asyncapi.json'), 'utf8'));
+    const validate = new Ajv2020().compile(components.messages.session_approved.headers);
+    const delivery = { id: 'dlv_1', eventId: 'evt_1', eventType: 'session.approved' };
+    const headers = deliveryHeaders(delivery, '{}', ['secret'], 1_800_000_000);
+    expect([validate({ ...headers, 'User-Agent': 'Posthorn' }), validate.errors]).toEqual([true, null]);
+    expect(validate({ ...headers, 'Service-Signature': 't=1' })).toBe(false);
   });
 });

@@ -48,6 +48,18 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
     for (const { responses } of operations) expect(Object.keys(responses).some((status) => status < '300')).toBe(true);
   });
+  it('allows new fields in a response, which are no breaking change, but not in a request', async () => {
+    const { paths, components } = (await document()) as unknown as {
+      paths: Record<string, Record<string, { requestBody?: unknown; responses: unknown }>>;
+      components: unknown;
+    };
+    const operations = Object.values(paths).flatMap((path) => Object.values(path));
+    const isClosed = (part: unknown) => JSON.stringify(part).includes('"additionalProperties":false');
+    expect(operations.map(({ responses }) => responses).filter(isClosed)).toEqual([]);
+    expect(isClosed(components)).toBe(false);
+    const requests = operations.flatMap(({ requestBody }) => requestBody ?? []);
+    expect(requests.filter((request) => !isClosed(request))).toEqual([]);
+  });
   it('names the codes of the problems that a call can get, and when to retry', async () => {
     const { paths } = await document();
     const problemsOf = (method: string, path: string) =>

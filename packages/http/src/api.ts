@@ -6,6 +6,7 @@ import { z } from 'zod';
 import {
   createDocument,
   type ZodOpenApiComponentsObject,
+  type ZodOpenApiObject,
   type ZodOpenApiOperationObject,
   type ZodOpenApiPathsObject,
 } from 'zod-openapi';
@@ -133,7 +134,7 @@ export function createApi(options: {
 
     /** Returns the OpenAPI 3.1 document of all routes. */
     document: () =>
-      createDocument({
+      withOpenResponses({
         openapi: '3.1.0',
         info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } },
         servers: [{ url: '/' }],
@@ -143,6 +144,21 @@ export function createApi(options: {
         components: { securitySchemes: options.security },
       }),
   };
+}
+
+/**
+ * Returns the document with responses that may have fields which a later release adds, as docs/upgrades.md says: a client
+ * that is made from it must not refuse them. Requests are as their schemas say.
+ */
+function withOpenResponses(parts: ZodOpenApiObject): ReturnType<typeof createDocument> {
+  const document = createDocument(parts);
+  const open = <T extends object>(part: T): T =>
+    JSON.parse(JSON.stringify(part), (key, value) => (key === 'additionalProperties' && !value ? undefined : value));
+  for (const operations of Object.values(document.paths ?? {}))
+    for (const operation of Object.values(operations)) operation.responses = open(operation.responses);
+  // Only responses refer to these.
+  const schemas = open(document.components?.schemas ?? {});
+  return { ...document, components: { ...document.components, schemas } };
 }
 
 /** Returns the middleware of a route: reads its body, then calls `handle` and sends the result. */

@@ -21,7 +21,7 @@ const HEADERS: Record<string, { description: string; pattern?: RegExp; isOptiona
   },
 };
 
-const headersSchema = z.object(
+const headersSchema = z.looseObject(
   Object.fromEntries(
     Object.entries(HEADERS).map(([name, { description, pattern, isOptional }]) => {
       const schema = (pattern ? z.string().regex(pattern) : z.string()).describe(description);
