@@ -111,6 +111,16 @@ describe('publishing', () => {
     await start().publish(given as PublishedEvent);
     expect(calls[0]?.events).toMatchObject([{ id: expect.any(String), created_at: expect.any(String) }]);
   });
+  it('has a later time than the event of its session before, by which receivers tell the newer one', async () => {
+    const now = jest.spyOn(Date, 'now').mockReturnValue(1_800_000_000_000);
+    start();
+    const all = ['a1', 'a2', 'b1'].map((id) => publisher.publish(event(id, id.slice(0, 1))));
+    now.mockReturnValue(1_800_000_000_001);
+    all.push(...['a3', 'b2'].map((id) => publisher.publish(event(id, id.slice(0, 1)))));
+    await Promise.all(all);
+    const events = calls.flatMap((call) => call.events).map(({ id, created_at }) => [id, created_at.slice(-4)]);
+    expect(Object.fromEntries(events)).toEqual({ a1: '000Z', a2: '001Z', b1: '000Z', a3: '002Z', b2: '001Z' });
+  });
   it('gathers events in batches of at most 500 while calls are in flight', async () => {
     start({ concurrency: 1 });
     const all = await Promise.all(Array.from({ length: 1_101 }, (_, i) => publisher.publish(event(`e${i}`))));

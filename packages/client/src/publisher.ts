@@ -62,6 +62,9 @@ class QueuedPublisher implements Publisher {
   readonly #waitingForEnd: (() => void)[] = [];
   /** Sessions with events in flight, all of them in one call: what is published later of a session is sent later. */
   readonly #sessionsInFlight = new Set<string | undefined>();
+  /** The newest time that an event of each session was given, while it is not past: receivers tell by it which event is newer. */
+  readonly #newestMs = new Map<string | undefined, number>();
+  #prunedAtMs = 0;
   #pending = 0;
   /** Events that were published so far. */
   #published = 0;
@@ -88,7 +91,7 @@ class QueuedPublisher implements Publisher {
 
   async publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted> {
     const id = event.id ?? `evt_${crypto.randomUUID()}`;
-    const text = JSON.stringify({ ...event, id, created_at: event.created_at ?? new Date().toISOString() });
+    const text = JSON.stringify({ ...event, id, created_at: event.created_at ?? this.#newTime(event.data?.id) });
     if (this.#isClosed) throw new PublisherClosed(CLOSED, id);
     if (!this.#hasRoom()) throw new QueueFull(`${this.#pending} events are not confirmed yet.`, id);
     const bytes = new TextEncoder().encode(text).length;
@@ -107,6 +110,18 @@ class QueuedPublisher implements Publisher {
       // What is published later ends later, so a timer that is set will do.
       if (this.#pause !== undefined && this.#expiry === undefined) this.#watchExpiry();
     });
+  }
+
+  /** Returns the present time or, if an event of the session has that or a later one, the next millisecond. */
+  #newTime(session: string | undefined): string {
+    const nowMs = Date.now();
+    if (nowMs !== this.#prunedAtMs) {
+      this.#prunedAtMs = nowMs;
+      for (const [other, ms] of this.#newestMs) if (ms < nowMs) this.#newestMs.delete(other);
+    }
+    const ms = Math.max(nowMs, (this.#newestMs.get(session) ?? 0) + 1);
+    this.#newestMs.set(session, ms);
+    return new Date(ms).toISOString();
   }
 
   ready(): Promise<void> {
