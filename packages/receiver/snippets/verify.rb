@@ -5,7 +5,7 @@ def verify(raw_body, header, secret, now = Time.now.to_i)
   # With an empty secret, anybody could sign.
   return false if header.nil? || secret.empty?
 
-  parts = header.split(",")
+  parts = header.b.split(",")
   times = parts.select { |part| part.start_with?("t=") }
   time = times.one? ? times.first.delete_prefix("t=") : ""
   return false unless time.match?(/\A[0-9]{1,12}\z/) && (now - time.to_i).abs <= 300
