@@ -244,6 +244,37 @@ describe('a dead name among healthy ones', () => {
   });
 });
 
+describe('all names of one domain', () => {
+  it.each([
+    ['dns', 'that do not resolve', 'missing' as const],
+    ['timeout', 'that lead to a host that does not respond', [BLACK_HOLE]],
+  ])('are one site: its failures (%s) are counted (%s)', async (error, _, failure) => {
+    const env = { ...quickRetries, ATTEMPT_TIMEOUT: '2s', PAUSE_AFTER: '20' };
+    const { world, names, noticesOf } = await namedWorld((name) => [hostOf(name)], { env });
+    const hosts = await startHosts(many(5).map((i) => hostOf(`${i}`)));
+    const hole = await startBlackHole(BLACK_HOLE, hosts.port);
+    atEnd(() => hole.close());
+    await subscribeAll(
+      world,
+      many(5).map((i) => `http://app-${i}.fly.test:${hosts.port}/`),
+    );
+    await world.publish(sampleEvent());
+    await eventually('all to be reached', () => hosts.deliveries() >= 5);
+    await eventually('all to be recorded', async () => (await overviewOf(world)).deliveries.succeeded === 5);
+    names.answer = () => failure;
+    await world.publish(sampleEvent());
+    await eventually('all to fail', async () => {
+      return (await overviewOf(world)).deliveries.failed === 5 || noticesOf('outage.').length > 0;
+    });
+    expect(noticesOf('outage.')).toEqual([]);
+    for (const { id } of await world.deliveries('status=failed')) {
+      const { attempts } = await world.delivery(id);
+      expect(attempts.map((attempt: { error: string }) => attempt.error)).toEqual(many(6).map(() => error));
+    }
+    expect(await metric(world, 'posthorn_attempts_not_counted_total')).toBe(0);
+  });
+});
+
 async function checkPausedAt20(world: World, ids: readonly string[], error: string): Promise<void> {
   for (const id of ids) {
     const [entry] = await eventually('the address to be paused', async () => {

@@ -5,14 +5,20 @@ import { createReachedSites, domainOf, networkOf } from './reached-sites.ts';
 
 describe('the group of a site', () => {
   it('is the registered domain of a name', () => {
-    const domains = ['a.b.example.com', 'example.com', 'shop.example.co.uk', 'example.co.uk', 'x.app.dev', 'localhost'];
+    const domains = ['a.b.example.com', 'example.com', 'shop.example.co.uk', 'example.co.uk', 'x.fly.dev', 'localhost'];
     expect(domains.map(domainOf)).toEqual([
       'example.com',
       'example.com',
       'example.co.uk',
       'example.co.uk',
-      'x.app.dev',
+      'fly.dev',
       'localhost',
+    ]);
+    expect(['a.abc.io', 'b.abc.io', 'B.example.com.', 'a.co.com'].map(domainOf)).toEqual([
+      'abc.io',
+      'abc.io',
+      'example.com',
+      'co.com',
     ]);
   });
   it('is the network of an IP address', () => {
@@ -47,6 +53,20 @@ describe('reached sites', () => {
     const origins = sites.pick('connection', 20).map(({ at }) => at);
     expect(origins.sort()).toEqual([...others, 'https://moving.test']);
     expect(sites.takeUnsaved(2_000)).toHaveLength(1);
+  });
+  it('are one for each domain, wherever its names lead', () => {
+    const sites = createReachedSites();
+    sites.connected('https://hooks.example.com', '192.0.2.1', 0);
+    for (let i = 0; i < 300; i++) sites.connected(`https://n${i}.many.test`, `198.51.${i % 250}.9`, 1 + i);
+    sites.connected('https://203.0.113.1', '203.0.113.1', 400);
+    sites.connected('https://198.18.0.1', '198.18.0.1', 400);
+    const origins = sites.pick('connection', 20).map(({ at }) => at);
+    expect(origins.sort()).toEqual([
+      'https://198.18.0.1',
+      'https://203.0.113.1',
+      'https://hooks.example.com',
+      'https://n299.many.test',
+    ]);
   });
   it('are saved when they are new and again after a minute, and can be loaded', () => {
     const sites = createReachedSites();

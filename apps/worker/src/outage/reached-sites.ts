@@ -1,4 +1,4 @@
-/** Remembers recently reached sites, one name per domain and one host per network: the witnesses of an outage (network-outage.ts). */
+/** Remembers recently reached sites, one name per domain, and one host per network and domain: the witnesses of an outage (network-outage.ts). */
 import { isIP } from 'node:net';
 import { atMost, HOUR_MS } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
@@ -33,7 +33,7 @@ export function createReachedSites() {
     dns: new LRUCache<string, Site>(atMost(MAX_SITES)),
     connection: new LRUCache<string, Site>(atMost(MAX_SITES)),
   };
-  /** The network of which a host is the witness. */
+  /** The network of which a host of this owner is the witness. */
   const networks = new LRUCache<string, string>(atMost(MAX_SITES));
   const unsaved = new Set<Site>();
 
@@ -50,21 +50,22 @@ export function createReachedSites() {
     if (nowMs - site.savedAtMs >= SAVED_FOR_MS && unsaved.size < MAX_SITES) unsaved.add(site);
   };
   /**
-   * Whether a host may be the witness of a network: not if another host is. If it was the witness of another network, it
-   * moves. Otherwise a name that resolves to something else each time, as its owner likes, would soon be all witnesses.
+   * Whether a host may be the witness of a network: not if another owner's host is. If its owner had the witness of
+   * another network, that one moves. Otherwise names that resolve to something else each time, as their owner likes,
+   * would soon be all witnesses.
    */
   const mayWitness = (network: string, origin: string, nowMs: number): boolean => {
-    const host = hostnameOf(origin);
+    const owner = ownerOf(origin);
     const present = sites.connection.peek(network);
-    if (present && hostnameOf(present.at) !== host && nowMs - present.reachedAtMs < MAX_AGE_MS) return false;
-    const before = networks.get(host) ?? network;
+    if (present && ownerOf(present.at) !== owner && nowMs - present.reachedAtMs < MAX_AGE_MS) return false;
+    const before = networks.get(owner) ?? network;
     const left = before === network ? undefined : sites.connection.peek(before);
-    if (left && hostnameOf(left.at) === host) {
+    if (left && ownerOf(left.at) === owner) {
       sites.connection.delete(before);
       left.group = network;
       sites.connection.set(network, left);
     }
-    networks.set(host, network);
+    networks.set(owner, network);
     return true;
   };
 
@@ -107,18 +108,23 @@ export function createReachedSites() {
   };
 }
 
-function hostnameOf(origin: string): string {
-  return URL.parse(origin)?.hostname ?? origin;
+/** Who decides where a host is: the domain of its name; for an IP nobody, so it counts for itself. */
+function ownerOf(origin: string): string {
+  const hostname = URL.parse(origin)?.hostname ?? origin;
+  return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? domainOf(hostname) : hostname;
 }
 
+/** Second levels under which registries of countries sell names. */
+const SECOND_LEVEL = /^(ac|com?|edu|gob?|gov|gv|ltd|mil|net?|nom|org?|plc|sch)$/;
+
 /**
- * Guesses the registered domain of a name: the last two labels, or three if the second is as short as in `co.uk`. Names
- * of one hosting platform share it.
+ * Guesses the registered domain of a name: the last two labels, or three under a domain like `co.uk`. Names of one
+ * hosting platform share it.
  */
 export function domainOf(hostname: string): string {
-  const labels = hostname.toLowerCase().split('.');
-  const count = (labels.at(-2)?.length ?? 0) > 3 ? 2 : 3;
-  return labels.slice(-count).join('.');
+  const labels = hostname.toLowerCase().replace(/\.$/, '').split('.');
+  const isSecondLevel = labels.at(-1)?.length === 2 && SECOND_LEVEL.test(labels.at(-2) ?? '');
+  return labels.slice(isSecondLevel ? -3 : -2).join('.');
 }
 
 /** The /24 of an IPv4 address, the first three groups of an IPv6 address. */
