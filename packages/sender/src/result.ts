@@ -53,6 +53,7 @@ export class ResponseError extends Error {
       | 'TOO_MANY_CHUNKS'
       | 'RESPONSE_TOO_LARGE'
       | 'UNREQUESTED_RESPONSE'
+      | 'INVALID_RESPONSE'
       | 'UPGRADE'
       | 'CLOSED'
       | 'ERR_TLS_TOO_MANY_MESSAGES',
@@ -83,7 +84,9 @@ export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): 
   const cause = error.cause instanceof Error ? error.cause : error;
   if (cause instanceof IpRefused) return cause.result;
   if (cause instanceof NameError) return { kind: 'connection_failed', error: 'dns', detail: cause.code, ip: null };
-  const detail = (error.code === 'UND_ERR_SOCKET' && SAME_CODES[error.message]) || (error.code ?? 'UNKNOWN');
+  // undici's parser gives its errors no code.
+  const otherwise = error.name === 'HTTPParserError' ? 'INVALID_RESPONSE' : 'UNKNOWN';
+  const detail = (error.code === 'UND_ERR_SOCKET' && SAME_CODES[error.message]) || (error.code ?? otherwise);
   return { kind: 'connection_failed', error: TLS_CODES.test(detail) ? 'tls' : 'connection', detail, ip };
 }
 

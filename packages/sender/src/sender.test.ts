@@ -108,7 +108,10 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
     'floods with empty lines': failed,
     'never ends its status line': { ...failed, detail: 'RESPONSE_TOO_LARGE' },
     'switches protocols': { ...failed, detail: 'UPGRADE' },
-    'responds with garbage': failed,
+    'responds with garbage': {
+      ...failed,
+      detail: kind === 'deliveries' ? 'INVALID_RESPONSE' : 'HPE_INVALID_CONSTANT',
+    },
     'responds twice': ok,
     'responds for ever': ok,
     'sends too many headers': withBrokenHeaders,

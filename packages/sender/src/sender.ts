@@ -212,9 +212,9 @@ class Attempt {
     statusCode: number,
     headers: ResponseHeaders,
   ): void {
-    // Interim responses end in the limits; one that gets here is not framed as such.
+    // Interim responses end in the limits; one that gets here is not framed as such, or is none, such as 099.
     if (statusCode < 200) {
-      controller.abort(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
+      controller.abort(new ResponseError('INVALID_RESPONSE'));
       return;
     }
     // Some servers send a 408 on their own before they close an idle connection, so it need not be about this request.
