@@ -80,8 +80,12 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       call?.(error, socket);
     };
     socket.once(to.isSecure ? 'secureConnect' : 'connect', () => finish(null));
-    // This listener stays: an error after the connection is closed must not end the process.
-    socket.on('error', finish);
+    // This listener stays: an error after the connection is closed must not end the process. After the handshake a TLS
+    // alert does not end the socket, and the end that follows would hide it.
+    socket.on('error', (error) => {
+      finish(error);
+      socket.destroy(error);
+    });
     socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
     return { socket, steps, ip: () => socket.remoteAddress ?? steps.ip };
   };

@@ -53,6 +53,7 @@ export function createOneOffSender(options: SenderOptions): Sender {
       decompress: false,
       strictContentLength: false,
       maxHeaderSize: MAX_HEADERS_BYTES,
+      https: { alpnProtocols: ['http/1.1'] },
       headers: { 'user-agent': options.userAgent },
     });
   };

@@ -1,6 +1,7 @@
 /** Both senders against receivers that behave, and against each way in which they do not. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import {
@@ -68,6 +69,17 @@ describe.each(senderKinds)('%s: a receiver that behaves', (kind) => {
     expect(await testSender({ ca }, kind).send(post(receiver.url))).toEqual(responded());
     expect(await testSender({ ca, resolve }, kind).send(named('receiver.test'))).toEqual(responded());
     expect(await testSender({ ca, resolve }, kind).send(named('receiver.test.'))).toEqual(responded());
+  });
+  it.each([
+    ['a client certificate', { requestCert: true, rejectUnauthorized: true }, /ALERT_CERTIFICATE_REQUIRED$/],
+    ['another protocol', { ALPNProtocols: ['h2'] }, /ALERT_NO_APPLICATION_PROTOCOL$|^EPROTO$/],
+  ])('fails as tls if it requires %s', async (_, required, code) => {
+    const server = createHttpsServer({ ...testCertificate, ...required });
+    const url = `https://127.0.0.1:${await listening(server, '127.0.0.1')}/`;
+    expect(await testSender({ ca: testCertificate.cert }, kind).send(post(url))).toMatchObject({
+      error: 'tls',
+      detail: expect.stringMatching(code),
+    });
   });
 });
 
