@@ -47,6 +47,11 @@ describe('the verdict on an address', () => {
     [failing('dns ENOTFOUND'), 'Name no longer resolves since 14:02 UTC.'],
     [failing('connection ECONNREFUSED'), 'Connection refused since 14:02 UTC: nothing listens on this port.'],
     [failing('connection EHOSTUNREACH'), 'connection EHOSTUNREACH since 14:02 UTC.'],
+    [failing('connection INVALID_RESPONSE'), 'Response is not HTTP since 14:02 UTC.'],
+    [
+      failing('tls ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'),
+      'Receiver requires a client certificate since 14:02 UTC.',
+    ],
     [failing('tls SELF_SIGNED_CERT_IN_CHAIN'), 'Certificate is from an unknown authority since 14:02 UTC.'],
     [failing('tls CERT_HAS_EXPIRED'), 'Certificate expired; refused since 14:02 UTC.'],
     [
