@@ -4,6 +4,7 @@ import { createSecureContext, type TLSSocket, connect as tlsConnect } from 'node
 import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import type { CheckedUrl } from './checked-urls.ts';
+import type { CostlyHandshakes, Handshake } from './costly-handshakes.ts';
 import { followOpening, type OpeningSteps } from './opening-steps.ts';
 import { IpRefused } from './result.ts';
 import { CIPHERS, limitTlsMessages } from './tls-limits.ts';
@@ -13,6 +14,7 @@ export interface ConnectOptions {
   lookup: LookupFunction;
   /** Certificate authorities to trust in place of the well-known ones. */
   ca?: string | undefined;
+  handshakes: CostlyHandshakes;
   /** Called once TCP has connected, before TLS. */
   onConnected?: ((origin: string, ip: string) => void) | undefined;
 }
@@ -44,7 +46,7 @@ const MAX_SESSIONS = 1_000;
  * Creates a function that opens connections. It tries all IPs of a name in turn, each for `IP_TIMEOUT_MS`, and calls
  * `done` once: after the TLS handshake, or with the error.
  */
-export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Connect {
+export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOptions): Connect {
   const sessions = new LRUCache<string, Buffer>(atMost(MAX_SESSIONS));
   const secureContext = createSecureContext({ ca, ciphers: CIPHERS });
   return (to, admit, done) => {
@@ -67,7 +69,12 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
         })
       : netConnect(shared);
     const steps = followOpening(socket);
-    socket.once('connect', () => onConnected?.(origin, socket.remoteAddress ?? ''));
+    const ip = () => socket.remoteAddress ?? steps.ip;
+    let handshake: Handshake | undefined;
+    socket.once('connect', () => {
+      onConnected?.(origin, socket.remoteAddress ?? '');
+      if (to.isSecure) handshake = handshakes.begin(host, (error) => socket.destroy(error));
+    });
     if (to.isSecure) {
       limitTlsMessages(socket);
       (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
@@ -77,7 +84,10 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
     const finish = (error: Error | null) => {
       const call = waiting;
       waiting = undefined;
-      call?.(error, socket);
+      if (!call) return;
+      if (handshake) handshakes.end(handshake, error ? { error, ip: ip() } : undefined);
+      else if (to.isSecure) handshakes.notBegun(host);
+      call(error, socket);
     };
     socket.once(to.isSecure ? 'secureConnect' : 'connect', () => finish(null));
     // This listener stays: an error after the connection is closed must not end the process. After the handshake a TLS
@@ -87,7 +97,7 @@ export function createConnect({ lookup, ca, onConnected }: ConnectOptions): Conn
       socket.destroy(error);
     });
     socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
-    return { socket, steps, ip: () => socket.remoteAddress ?? steps.ip };
+    return { socket, steps, ip };
   };
 }
 

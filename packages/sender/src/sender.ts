@@ -5,6 +5,7 @@ import { BodyExcerpt, cameBack, type ResponseHeaders } from './came-back.ts';
 import { type CheckedUrl, createCheckedUrls } from './checked-urls.ts';
 import { type Connect, createConnect, type Opening } from './connect.ts';
 import { type Connection, type Connections, createConnections } from './connections.ts';
+import { type CostlyHandshakes, createCostlyHandshakes } from './costly-handshakes.ts';
 import type { AllowedNetworks } from './guard.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import type { Resolve } from './resolve.ts';
@@ -38,6 +39,7 @@ export interface SenderOptions {
 interface Context {
   connect: Connect;
   connections: Connections;
+  handshakes: CostlyHandshakes;
   inFlight: ActiveList<Attempt>;
   userAgent: string;
   timeoutMs: number;
@@ -47,9 +49,12 @@ interface Context {
 export function createSender(options: SenderOptions): Sender {
   const lookup = guardedLookup(options.allowedNetworks, options.resolve);
   const checkedUrlOf = createCheckedUrls(options.allowedNetworks);
+  const now = options.now ?? (() => performance.now());
+  const handshakes = createCostlyHandshakes(now);
   const context: Context = {
-    connect: createConnect({ lookup, ca: options.ca, onConnected: options.onConnected }),
-    connections: createConnections(options.now ?? (() => performance.now())),
+    connect: createConnect({ lookup, ca: options.ca, handshakes, onConnected: options.onConnected }),
+    connections: createConnections(now),
+    handshakes,
     inFlight: new ActiveList(),
     userAgent: options.userAgent,
     timeoutMs: options.timeoutMs,
@@ -161,6 +166,11 @@ class Attempt {
   #connect(): void {
     this.#isReused = false;
     this.#connection = undefined;
+    const refusal = this.#to.isSecure ? this.#context.handshakes.refusal(this.#to.hostname) : undefined;
+    if (refusal) {
+      this.#settle(refusal);
+      return;
+    }
     const opening = this.#context.connect(this.#to, this.#request.admit, (error) => {
       if (this.#isSettled) return;
       const ip = this.#ip();

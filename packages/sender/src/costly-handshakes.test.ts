@@ -1,0 +1,98 @@
+/** TLS handshakes that fail and block the event loop: how many of them one host gets. */
+import { createServer } from 'node:https';
+import { createSecureContext } from 'node:tls';
+import { describe, expect, it, jest } from '@jest/globals';
+import { fakeClock, testCertificate } from '@posthorn/testing';
+import { createCostlyHandshakes } from './costly-handshakes.ts';
+import { listening, post, resolvingTo, testSender } from './test-sender.ts';
+
+const UNTRUSTED = { kind: 'connection_failed', error: 'tls', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT', ip: '127.0.0.1' };
+const FAILURE = { error: Object.assign(new Error('certificate'), { code: 'EPROTO' }), ip: '203.0.113.1' };
+const FAILED = { kind: 'connection_failed', error: 'tls', detail: 'EPROTO', ip: '203.0.113.1' };
+const HOST = 'receiver.test';
+
+/** A receiver that nobody trusts. Each handshake with it takes `costMs` of the event loop, by the test's clock. */
+async function costlyReceiver() {
+  const clock = fakeClock(0);
+  const cost = { ms: 0 };
+  let handshakes = 0;
+  const server = createServer({
+    ...testCertificate,
+    SNICallback(_name, done) {
+      handshakes += 1;
+      clock.advance(cost.ms);
+      done(null, createSecureContext(testCertificate));
+    },
+  });
+  const url = `https://${HOST}:${await listening(server, '127.0.0.1')}/`;
+  const from = testSender({ resolve: resolvingTo('127.0.0.1'), now: clock.now });
+  return { clock, cost, send: () => from.send(post(url)), handshakes: () => handshakes };
+}
+
+describe('a host whose handshakes fail', () => {
+  it('gets no connection for 100 times as long as one has blocked the event loop: attempts end as that one', async () => {
+    const { clock, cost, send, handshakes } = await costlyReceiver();
+    cost.ms = 60;
+    expect(await send()).toEqual(UNTRUSTED);
+    expect(await send()).toEqual(UNTRUSTED);
+    clock.advance(5_999);
+    expect(await send()).toEqual(UNTRUSTED);
+    expect(handshakes()).toBe(1);
+    clock.advance(1);
+    cost.ms = 0;
+    for (let i = 0; i < 2; i++) expect(await send()).toEqual(UNTRUSTED);
+    expect(handshakes()).toBe(3);
+  });
+  it('gets one for each attempt if they take less than 50 ms', async () => {
+    const { cost, send, handshakes } = await costlyReceiver();
+    cost.ms = 49;
+    for (let i = 0; i < 3; i++) await send();
+    expect(handshakes()).toBe(3);
+  });
+});
+
+it('ends the other handshakes with the host that are in progress, or begin in the pause', () => {
+  const clock = fakeClock(0);
+  const handshakes = createCostlyHandshakes(clock.now);
+  const [first, ...others] = [HOST, HOST, 'other.test'].map((host) => {
+    const abort = jest.fn();
+    return { abort, handshake: handshakes.begin(host, abort) };
+  });
+  clock.advance(60);
+  handshakes.end(first!.handshake, FAILURE);
+  expect([first, ...others].map((one) => one!.abort.mock.calls)).toEqual([[], [[FAILURE.error]], []]);
+  for (const { handshake } of others) handshakes.end(handshake, FAILURE);
+  const late = jest.fn();
+  handshakes.end(handshakes.begin(HOST, late), FAILURE);
+  expect(late.mock.calls).toEqual([[FAILURE.error]]);
+  expect(handshakes.refusal(HOST)).toEqual(FAILED);
+});
+
+describe('after the pause', () => {
+  const clock = fakeClock(0);
+  const handshakes = createCostlyHandshakes(clock.now);
+  const handshake = (ms: number, failure?: typeof FAILURE) => {
+    const begun = handshakes.begin(HOST, () => undefined);
+    clock.advance(ms);
+    handshakes.end(begun, failure);
+  };
+
+  it('one handshake is tried: the others wait for its outcome', () => {
+    handshake(5_000, FAILURE);
+    clock.advance(299_999);
+    expect(handshakes.refusal(HOST)).toEqual(FAILED);
+    clock.advance(1);
+    expect(handshakes.refusal(HOST)).toBeUndefined();
+    expect(handshakes.refusal(HOST)).toEqual(FAILED);
+    handshakes.notBegun(HOST);
+    expect(handshakes.refusal(HOST)).toBeUndefined();
+    handshake(60, FAILURE);
+    expect(handshakes.refusal(HOST)).toEqual(FAILED);
+  });
+  it('a success ends it, whatever it took', () => {
+    clock.advance(6_000);
+    expect(handshakes.refusal(HOST)).toBeUndefined();
+    handshake(5_000);
+    for (let i = 0; i < 2; i++) expect(handshakes.refusal(HOST)).toBeUndefined();
+  });
+});

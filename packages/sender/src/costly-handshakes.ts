@@ -1,0 +1,99 @@
+/**
+ * Limits the time for which failing TLS handshakes with one host block the event loop. Before Node can refuse a
+ * certificate, OpenSSL verifies its whole chain in one go: up to a hundred certificates, with keys that a receiver can
+ * make as slow as it likes.
+ */
+import { atMost } from '@posthorn/core';
+import { LRUCache } from 'lru-cache';
+import { resultOfError, type SendOutcome } from './result.ts';
+
+/** How often it is looked whether the event loop was blocked, while a handshake is in progress. */
+const TICK_MS = 10;
+/** Shorter blocks are ordinary: a usual handshake takes 2 ms, and other work has turns of some milliseconds. */
+const MIN_BLOCKED_MS = 50;
+/** A failed handshake that blocked the event loop is followed by a pause that is this many times as long. */
+const PAUSE_FACTOR = 100;
+const MAX_PAUSE_MS = 300_000;
+const MAX_HOSTS = 1_000;
+
+/** Why a handshake failed, and with which IP. */
+interface Failure {
+  error: Error;
+  ip: string | null;
+}
+
+interface Pause {
+  failure: Failure;
+  untilMs: number;
+  /** The pause is over, and one handshake finds out whether the next ones may follow. */
+  isTried: boolean;
+}
+
+/** A handshake in progress. */
+export interface Handshake {
+  readonly host: string;
+  blockedMs: number;
+  readonly abort: (error: Error) => void;
+}
+
+export type CostlyHandshakes = ReturnType<typeof createCostlyHandshakes>;
+
+/** `now` is a monotonic clock in milliseconds. */
+export function createCostlyHandshakes(now: () => number) {
+  const pauses = new LRUCache<string, Pause>(atMost(MAX_HOSTS));
+  const inProgress = new Set<Handshake>();
+  let lookedAtMs = 0;
+  let ticks: NodeJS.Timeout | undefined;
+  /** Which of the handshakes in progress has blocked the event loop is not known, so it counts for each. */
+  const look = () => {
+    const nowMs = now();
+    const gapMs = nowMs - lookedAtMs;
+    lookedAtMs = nowMs;
+    if (gapMs >= MIN_BLOCKED_MS) for (const handshake of inProgress) handshake.blockedMs += gapMs;
+  };
+
+  return {
+    /** Returns how an attempt ends without a connection, while the handshakes with its host pause. */
+    refusal(host: string): SendOutcome | undefined {
+      const pause = pauses.get(host);
+      if (!pause) return undefined;
+      const { failure, untilMs, isTried } = pause;
+      if (now() < untilMs || isTried) return resultOfError(failure.error, failure.ip);
+      pause.isTried = true;
+      return undefined;
+    },
+    /** Begins a handshake. `abort` ends it with an error if another one with the host fails like this meanwhile. */
+    begin(host: string, abort: Handshake['abort']): Handshake {
+      look();
+      const handshake = { host, blockedMs: 0, abort };
+      inProgress.add(handshake);
+      ticks ??= setInterval(look, TICK_MS).unref();
+      // One that was connecting when the pause began.
+      const pause = pauses.get(host);
+      if (pause && now() < pause.untilMs) abort(pause.failure.error);
+      return handshake;
+    },
+    /** Ends a handshake, with a failure if it has not succeeded. */
+    end(handshake: Handshake, failure: Failure | undefined): void {
+      if (!inProgress.has(handshake)) return;
+      look();
+      inProgress.delete(handshake);
+      if (inProgress.size === 0) {
+        clearInterval(ticks);
+        ticks = undefined;
+      }
+      const { host, blockedMs } = handshake;
+      if (failure && blockedMs > 0) {
+        const untilMs = now() + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * blockedMs);
+        pauses.set(host, { failure, untilMs, isTried: false });
+        // The certificates of others have arrived, but were not verified yet.
+        for (const other of inProgress) if (other.host === host) other.abort(failure.error);
+      } else if (now() >= (pauses.get(host)?.untilMs ?? 0)) pauses.delete(host);
+    },
+    /** A connection that was to be tried was not established: the next attempt tries it. */
+    notBegun(host: string): void {
+      const pause = pauses.get(host);
+      if (pause) pause.isTried = false;
+    },
+  };
+}
