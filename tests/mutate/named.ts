@@ -103,10 +103,10 @@ export const NAMED: readonly Named[] = [
     tests: unit(`${HTTP}/handle-in-order.test.ts`),
   },
   {
-    name: 'the connection stays open after an unknown expectation',
+    name: 'the connection stays open after a request that is not handled, such as an unknown expectation',
     file: `${HTTP}/handle-in-order.ts`,
-    original: "writeHead(417, { Connection: 'close', 'Content-Type'",
-    replacement: "writeHead(417, { 'Content-Type'",
+    original: "writeHead(errorCodes[code].status, { Connection: 'close', 'Content-Type'",
+    replacement: "writeHead(errorCodes[code].status, { 'Content-Type'",
     tests: unit(`${HTTP}/handle-in-order.test.ts`),
   },
   {
