@@ -66,6 +66,7 @@ describe('the report on an unusable Redis', () => {
     [{}, 'NOAUTH Authentication required.', 'Check user and password in REDIS_URL.'],
     [{}, 'NOPERM this user has no permissions to run the type command', 'rights listed in docs/redis.md'],
     [{}, "ERR The user executing the script can't run this command or subcommand", 'rights listed in docs/redis.md'],
+    [{}, 'connect EMFILE 10.0.0.1:6380 - Local (undefined:undefined)', 'Raise the limit of open files'],
     [
       { REDIS_SENTINELS: SENTINELS },
       'All sentinels are unreachable. Retrying from scratch after 50ms. Last error: NOAUTH Authentication required.',

@@ -86,6 +86,7 @@ function adviceOn(reason: string, error: Error | undefined): string {
     return isOfSentinel ? ' Check REDIS_SENTINEL_PASSWORD.' : ' Check user and password in REDIS_URL.';
   if (/^NOPERM|The user executing the script can't run|ACL failure in script/.test(reason))
     return ' Give the user of REDIS_URL the rights listed in docs/redis.md.';
+  if (/\b(EMFILE|ENFILE)\b/.test(reason)) return ' Raise the limit of open files (ulimit -n, fs.file-max).';
   return '';
 }
 

@@ -16,6 +16,9 @@ describe('storage failures', () => {
     new Error('Command timed out'),
     Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),
     Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
+    Object.assign(new Error('connect ENETUNREACH 10.0.0.1:6379'), { code: 'ENETUNREACH' }),
+    Object.assign(new Error('connect EMFILE 10.0.0.1:6379'), { code: 'EMFILE' }),
+    Object.assign(new Error('connect EADDRNOTAVAIL 10.0.0.1:6379'), { code: 'EADDRNOTAVAIL' }),
   ])('%s means that storage is away', (error) => {
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: error.message, cause: error });
   });

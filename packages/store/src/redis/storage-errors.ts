@@ -8,7 +8,9 @@ const WRONG_COMMAND =
 /** Messages of the Redis client when it gives up on a command: it has no error classes for most of them. */
 const CLIENT_GAVE_UP =
   /^(Connection is closed|Command aborted due to connection close|Stream isn't writeable|Command timed out|Socket timeout|All sentinels|None of startup nodes|Node is disconnected|Cluster is (disconnect|ended)|Cluster isn't ready|Too many Cluster redirections|Unknown RESP type)/;
-const NETWORK_CODES = /^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/;
+/** Codes of connections that fail or end, also because this process or its machine has no more sockets. */
+const NETWORK_CODES =
+  /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|EMFILE|ENFILE|ENOBUFS)$/;
 
 /** `StorageUnavailable` for an error which means that; any other error as it is. */
 export function typedError<E extends Error | null | undefined>(error: E): E | StorageUnavailable {
