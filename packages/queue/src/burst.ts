@@ -1,11 +1,11 @@
-/** Holds back the ends of jobs while many others are being taken, so that the requests of those leave first. */
+/** Delays ending jobs while a burst of others is being taken, so that the HTTP requests of the burst leave first. */
 
-/** Turns of the event loop after which the requests of jobs that were just taken have been written to open connections. */
+/** After this many turns of the event loop, jobs just taken have written their HTTP requests to open connections. */
 const TURNS = 3;
 
 /**
- * An end that is sent while jobs are being taken delays them: Redis executes it first, and this process spends time on it
- * between two requests. So ends wait until the jobs are taken, but no longer than `maxWaitMs`.
+ * Ending a job while others are being taken delays those: Redis runs the end first, and this process spends time on it
+ * between two HTTP requests. So ends wait until the jobs are taken, but no longer than `maxWaitMs`.
  */
 export function createBurst(maxWaitMs: number) {
   let ends: PromiseWithResolvers<void> | undefined;
@@ -17,20 +17,20 @@ export function createBurst(maxWaitMs: number) {
     ends = undefined;
   };
   return {
-    /** Jobs are being taken, and there are likely more than one. */
+    /** To be called when jobs are being taken, probably more than one. */
     begin(): void {
       taking += 1;
       if (ends) return;
       ends = Promise.withResolvers();
       limit = setTimeout(end, maxWaitMs);
     },
-    /** They were taken, or could not be. */
+    /** To be called when the jobs were taken, or taking them failed. */
     async taken(): Promise<void> {
       for (let turn = 0; turn < TURNS; turn++) await new Promise(setImmediate);
       taking -= 1;
       if (taking === 0) end();
     },
-    /** Resolves when no burst is being taken, or it takes too long; undefined if there is none. */
+    /** Resolves once the burst is taken, or has taken too long; undefined if there is no burst. */
     over: (): Promise<void> | undefined => ends?.promise,
   };
 }

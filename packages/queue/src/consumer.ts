@@ -24,15 +24,15 @@ const TIMINGS: ConsumerTimings = {
   slowStartMs: 100,
 };
 /**
- * The share of its slots that a process uses until one of its jobs has ended, or `slowStartMs` after it began to take
- * them: it knows no address yet, and would take more jobs than unknown ones may have attempts in flight.
+ * The share of its slots that a process uses until its first job has ended, or until `slowStartMs` after it began to
+ * take jobs: it knows no address yet, and would take more jobs than unknown addresses may have attempts in flight.
  */
 const SLOW_START_SHARE = 0.3;
-/** A job whose handler throws, because of a bug or of Redis, comes back after this. */
+/** Delay after which a job comes back whose handler threw, because of a bug or an error of Redis. */
 const AFTER_ERROR_MS = 15_000;
 /** Pause before Redis is asked again after an error. */
 const RETRY_MS = 1_000;
-/** While all slots are taken, a partition that had no job is looked at this often: nobody waits for its marker then. */
+/** How often empty partitions are checked while all slots are in use: the process doesn't wait for markers then. */
 const LOOK_AGAIN_MS = 250;
 
 /** A job in flight. */
@@ -40,7 +40,7 @@ interface Running<J> {
   partition: Partition;
   job: J;
   lock: Lock;
-  /** Set once the job has ended: begins those that were taken with its end. */
+  /** Set once the job has ended: begins the jobs that were taken in the same step. */
   beginNext?: () => void;
 }
 
@@ -59,7 +59,7 @@ export class Consumer<J extends { id: string }> {
   #isPaused = false;
   #stalledCheck: NodeJS.Timeout | undefined;
   #lookAgain: NodeJS.Timeout | undefined;
-  /** Ends the use of a share of the slots, also where a partition can't be asked. */
+  /** Ends the slow start, even if a partition can't be asked. */
   #slowStartTimer: NodeJS.Timeout | undefined;
 
   constructor(options: ConsumerOptions<J>) {
@@ -115,8 +115,8 @@ export class Consumer<J extends { id: string }> {
   }
 
   /**
-   * A job of this partition was parked because the attempts to its address take all slots that it may have, and end
-   * soon: further ones are better taken a little later.
+   * To be called when a job of this partition was parked because its address uses all slots that it may have, with
+   * attempts that end soon: further jobs are better taken a little later.
    */
   foundCrowded(partition: number): void {
     const crowded = this.#partitions.all[partition];
@@ -124,8 +124,8 @@ export class Consumer<J extends { id: string }> {
   }
 
   /**
-   * Takes no new jobs and waits for those in flight, at most `graceMs`; shortly before, makes them give up. Resolves to
-   * whether all ended.
+   * Takes no new jobs and waits up to `graceMs` for those in flight; shortly before that, makes them give up. Resolves
+   * to whether all ended.
    */
   async stop(graceMs: number): Promise<boolean> {
     this.#state = 'stopping';
@@ -134,7 +134,7 @@ export class Consumer<J extends { id: string }> {
     clearTimeout(this.#slowStartTimer);
     this.#markers.close();
     this.#fill();
-    // Half of a short grace is for the jobs in flight.
+    // At least half of a short grace period is left to the jobs in flight.
     const giveUpAfterMs = Math.max(graceMs / 2, graceMs - this.#timings.putBackMs);
     const giveUp = setTimeout(this.#options.giveUp, giveUpAfterMs);
     const allEnded = this.#allEnded.promise.then(() => true);
@@ -151,7 +151,7 @@ export class Consumer<J extends { id: string }> {
     this.#options.onError(typedError(error));
   }
 
-  /** Ends the slow start. If no job has come yet, it goes on, so that the first jobs get only a share of the slots. */
+  /** Ends the slow start if a job has come. Otherwise it goes on, so that the first jobs get only a share of the slots. */
   #endSlowStartUnlessIdle(): void {
     this.#slowStartTimer = undefined;
     if (!this.#partitions.isIdle()) this.#endSlowStart();
@@ -178,7 +178,7 @@ export class Consumer<J extends { id: string }> {
     else this.#lookAgain ??= setTimeout(() => void this.#lookAtEmpty(), LOOK_AGAIN_MS);
   }
 
-  /** Looks whether empty partitions have jobs. Taking from each would cost more, and a lease on its jobs. */
+  /** Checks whether empty partitions have jobs. Taking jobs from each would cost more, and need a lease on its jobs. */
   async #look(empty: readonly Partition[]): Promise<void> {
     const dueAtMs = await this.#options.look(empty.map(({ index }) => index));
     for (const [i, partition] of empty.entries()) {
@@ -197,8 +197,8 @@ export class Consumer<J extends { id: string }> {
   }
 
   /**
-   * Takes jobs of all partitions that may have some, with one call for up to 64 jobs; in Redis Cluster with one for
-   * each partition.
+   * Takes jobs of all partitions that may have some: one call for up to 64 jobs, or in Redis Cluster one call for each
+   * partition.
    */
   #takeAll(): void {
     const partitions = this.#partitions;
@@ -224,7 +224,7 @@ export class Consumer<J extends { id: string }> {
     if (together.length > 0 || marked.length > 0) void this.#take(together, marked);
   }
 
-  /** Renews the lease on the jobs of a partition, or gets one, and takes jobs of it. */
+  /** Renews or acquires the lease on the jobs of a partition, and takes jobs of it. */
   async #takeWithLease(partition: Partition): Promise<void> {
     try {
       await this.#leases.ensure(partition.index);
@@ -236,8 +236,8 @@ export class Consumer<J extends { id: string }> {
   }
 
   /**
-   * Takes jobs and begins them. This process must be sure of its leases, and have reserved slots. `marked` have jobs
-   * only if they have markers.
+   * Takes jobs and begins them. The process must be sure of its leases and have reserved slots. The partitions in
+   * `marked` have jobs only if they have markers.
    */
   async #take(takes: readonly Partition[], marked: readonly Partition[] = []): Promise<void> {
     const all = [...takes, ...marked];
@@ -259,12 +259,12 @@ export class Consumer<J extends { id: string }> {
       if (isBurst) void this.#burst.taken();
     }
     const begins = requests.map((request, i) => this.#took(request, taken[i] ?? []));
-    // The next ones are asked for first: Redis takes them while these begin.
+    // Requests the next jobs first: Redis takes them while these begin.
     this.#fill();
     for (const begin of begins) begin();
   }
 
-  /** Notes which jobs were taken from a partition. Returns what begins them. */
+  /** Notes which jobs were taken from a partition. Returns a function that begins them. */
   #took(request: Request, taken: NextJob<J>[] | Error): () => void {
     const { partition, token } = request;
     if (taken instanceof Error) {
@@ -280,7 +280,7 @@ export class Consumer<J extends { id: string }> {
     return () => this.#beginAll(request, jobs, claim);
   }
 
-  /** Asks them again after a pause. */
+  /** Asks these partitions again after a pause. */
   #couldNotTake(partitions: readonly Partition[], error: unknown): void {
     for (const partition of partitions) this.#partitions.couldNotAsk(partition);
     if (this.#state !== 'stopping') {
@@ -316,7 +316,7 @@ export class Consumer<J extends { id: string }> {
     this.#lostReplies.over(request);
   }
 
-  /** Handles a job, ends it unless the handler has done so, and begins the jobs that were taken with its end. */
+  /** Handles a job, ends it unless the handler has done so, and begins the jobs that were taken in the same step. */
   async #run(running: Running<J>, claim: Claim): Promise<void> {
     const { partition, job, lock } = running;
     const end: EndJob<J> = (move) => this.#end(running, move);
@@ -361,7 +361,7 @@ export class Consumer<J extends { id: string }> {
       if (request) this.#lostReplies.over(request, true);
       throw error;
     });
-    // The job may have ended before, by a call that was repeated: each may have taken jobs.
+    // If this call was repeated, an earlier try may have ended the job: each try may have taken jobs.
     if (request && result.code !== 0) request.isDoubtful = true;
     running.beginNext = this.#claimNext(partition, result, request);
     this.#locks.remove(lock);
@@ -370,7 +370,7 @@ export class Consumer<J extends { id: string }> {
     return result;
   }
 
-  /** Claims the jobs that were taken at the end of another one, before another worker may. Returns what begins them. */
+  /** Claims the jobs that ending another job took, before another worker may. Returns a function that begins them. */
   #claimNext(partition: Partition, { next, parkedJobs = [] }: Ended<J>, request: Request | undefined): () => void {
     const job = next && this.#found(partition, next);
     if (!request) return () => undefined;

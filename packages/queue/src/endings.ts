@@ -1,6 +1,6 @@
 /**
- * How a job ends that is not simply over: BullMQ's own scripts put it back or keep it as failed. Also what BullMQ does
- * for the jobs of dead workers.
+ * Ends jobs that can't just be removed: BullMQ's own scripts put them back or keep them as failed. Also runs BullMQ's
+ * check for the jobs of dead workers.
  */
 import { QUEUE_NAME, RETRY_PRIORITY, StorageUnavailable } from '@posthorn/core';
 import { ConnectionClosedError, createRedisBackend, ErrorCode, type MinimalJob, type WorkerOptions } from 'bullmq';
@@ -20,7 +20,7 @@ export type JobOutcome =
 /** An outcome whose job stays in Redis. */
 type KeptOutcome = Exclude<JobOutcome, { kind: 'done' }>;
 
-/** No limit on how often a job is taken over from dead workers: the record of its delivery counts the attempts. */
+/** Jobs may be taken over from dead workers any number of times: the record of the delivery counts the attempts. */
 const MAX_STALLED = 1_000_000;
 /** Failed jobs kept for Bull Board; the record of a delivery lives longer than its job. */
 const MAX_FAILED_KEPT = 1_000;
@@ -49,7 +49,7 @@ export function createEndings(options: EndingsOptions) {
       const all = Promise.all(backends.map((backend) => backend.waitUntilReady()));
       await all.catch((error: unknown) => Promise.reject(typedError(error)));
     },
-    /** Ends a locked job with any outcome but `done`. Throws an error that `isJobGone` knows where the lock is lost. */
+    /** Ends a locked job with any outcome but `done`. If the lock is lost, throws an error that `isJobGone` recognizes. */
     async settle(partition: number, jobId: string, token: string, outcome: KeptOutcome): Promise<void> {
       await moveJob(backendOf(partition), jobId, token, outcome);
       await wakeIfLimited(partition);
@@ -63,7 +63,7 @@ export function createEndings(options: EndingsOptions) {
         if (checking.has(partition)) return;
         checking.add(partition);
         try {
-          // BullMQ's key for the time between two checks. It would stay for as long as the clock of Redis was set back.
+          // BullMQ's key that spaces its checks. After the clock of Redis was set back, it would stay for that much longer.
           await redis.pexpire(`${prefix}:${QUEUE_NAME}:stalled-check`, stalledCheckMs, 'LT');
           await backendOf(partition).moveStalledJobsToWait();
         } catch (error) {
@@ -122,7 +122,7 @@ async function moveJob(backend: Backend, jobId: string, token: string, outcome: 
   }
 }
 
-/** BullMQ has an error of its own for a connection that was closed. All others of Redis are typed by the connection. */
+/** BullMQ throws its own error for a closed connection. The connection gives all other errors of Redis their types. */
 export function typedError(error: unknown): Error {
   if (error instanceof ConnectionClosedError) return new StorageUnavailable(error.message, error);
   return error instanceof Error ? error : new Error(String(error));

@@ -6,9 +6,9 @@ export interface Lock {
   readonly partition: number;
   readonly jobId: string;
   readonly token: string;
-  /** By a monotonic clock: the other one may be set back. */
+  /** By a monotonic clock: the system clock may be set back. */
   renewedAtMs: number;
-  /** The end of the job has been sent to Redis, where it may be over by now. */
+  /** The end of the job has been sent to Redis, so the job may be over there. */
   isEnding: boolean;
 }
 

@@ -33,8 +33,8 @@ export function createJobQueues(options: {
     /** BullMQ's own queues, one per partition, for Bull Board. */
     all: queues,
     /**
-     * Removes the jobs that no worker has taken. Returns those that a worker has. What is in a lane has no job, and
-     * BullMQ would look for each in all of three lists.
+     * Removes the jobs that no worker has taken. Returns those that a worker has. Checks first which ones exist: a
+     * delivery in a lane has no job, and BullMQ would search three whole lists for it.
      */
     async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(
       partition: number,
@@ -46,7 +46,7 @@ export function createJobQueues(options: {
       const removed = await Promise.all(existing.map((job) => queue.remove(jobIdOf(job))));
       return existing.filter((_, i) => removed[i] === 0);
     },
-    /** Moves up to `limit` retries, oldest first, ahead of the first attempts that wait before them, if any do. */
+    /** Moves up to `limit` retries, oldest first, ahead of any first attempts that wait before them. */
     async advanceRetries(partition: number, limit: number): Promise<void> {
       const queue = queueOf(partition);
       const counts = await queue.getJobCounts('wait', 'prioritized');
@@ -55,7 +55,7 @@ export function createJobQueues(options: {
       // Each goes to the front of the queue, so the oldest goes last.
       await Promise.all(retries.reverse().map(advance));
     },
-    /** Returns the ids of the jobs of an address that workers have taken; hardly ever one of another address too. */
+    /** Returns the ids of an address's jobs that workers have taken; very rarely also that of another address's job. */
     async active(partition: number, subscriptionId: string): Promise<string[]> {
       const ids = await options.redis.lrange(queueOf(partition).toKey('active'), 0, -1);
       return ids.filter((id) => id.startsWith(deliveryIdPrefix(subscriptionId)));

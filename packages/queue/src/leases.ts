@@ -1,17 +1,17 @@
 /**
- * The lease of this process on its jobs, one for each partition. It is renewed every second while the process has jobs
- * there; when it is not, other workers take the jobs over within seconds (docs/decisions, 50). So a process that was
- * suspended must not start what it had taken before.
+ * Keeps the leases of this process on its jobs, one for each partition. A lease is renewed every second while the process
+ * has jobs there; if renewals stop, other workers take the jobs over within seconds (docs/decisions, 50). So a process
+ * that was suspended must not start the jobs that it had taken before.
  */
 import { randomBytes } from 'node:crypto';
 import { StorageUnavailable } from '@posthorn/core';
 
-/** Renewals and checks without which the jobs of a worker are taken over. */
+/** After this many checks without a renewal, the jobs of a worker are taken over. */
 const MAX_CHECKS = 4;
 /** The shortest time between two checks, as a share of the interval: timers are not exact. */
 const CHECK_SHARE = 0.95;
 /**
- * How long this process relies on a renewal, in intervals, from before it was sent. Others take over after
+ * How long this process relies on a renewal, in intervals, counted from before it was sent. Others take over after
  * `(MAX_CHECKS - 1) * CHECK_SHARE` (2.85) intervals at the earliest.
  */
 const RELY_SHARE = 2.5;
@@ -22,8 +22,8 @@ const PUT_BACK_AT_ONCE = 200;
 
 interface Watched {
   /**
-   * Of this process's lease. `new`: it had none, so others may have the jobs that it took before. `dead`: it gets none
-   * under this owner.
+   * The state of this process's lease. `new`: there was none, so others may have the jobs taken before. `dead`: this
+   * owner can have no lease any more.
    */
   state: 'renewed' | 'new' | 'dead' | undefined;
   /** Jobs of dead workers that were put back. */
@@ -35,8 +35,8 @@ interface Watched {
 export interface LeasesOptions {
   partitions: number;
   /**
-   * Renews the lease of `owner`, if there is one, and takes over the jobs of dead workers, unless `checkMs` is 0: where a
-   * check is due, or the call `goesOn` with what the one before it left.
+   * Renews the lease of `owner`, if given. Takes over the jobs of dead workers if a check is due, or if the call
+   * `goesOn` with those that the previous call left; not if `checkMs` is 0.
    */
   watch: (
     partition: number,
@@ -55,9 +55,9 @@ export interface LeasesOptions {
   clocks?: readonly (() => number)[] | undefined;
 }
 
-/** What a process knows of whether a job that it has taken is still its own. */
+/** Tells whether a job that this process has taken is still its own. */
 export interface Claim {
-  /** Whether no other worker can have the job. Asks nobody. */
+  /** Whether it is certain, without asking Redis, that no other worker has the job. */
   isSure(): boolean;
   /** Resolves to whether the job is still this process's; may renew the lease. Rejects if Redis is away or slow. */
   confirm(): Promise<boolean>;
@@ -67,7 +67,7 @@ interface Lease {
   owner: string;
   /** Increased whenever jobs that were taken before may be lost. */
   epoch: number;
-  /** By each clock: until when this process relies on its last renewal. */
+  /** The time until which this process relies on its last renewal, by each clock. */
   untilMs: number[];
   /** No checks before this time, by the first clock. */
   quietUntilMs: number;
@@ -80,7 +80,7 @@ export class Leases {
   readonly #options: LeasesOptions;
   readonly #clocks: readonly (() => number)[];
   readonly #all: Lease[];
-  /** Of the next token. */
+  /** The number of the next token. */
   #number = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -108,8 +108,8 @@ export class Leases {
   }
 
   /**
-   * A token for a lock: one for each job that is taken, so that a job which this process takes twice has two. The lease
-   * is renewed next time, unless that is left to the jobs that are taken (`mayTakeNone`).
+   * Returns a new token for the lock of a job that is taken: if this process takes the same job twice, the tokens differ.
+   * The lease is renewed in the next interval; with `mayTakeNone` only if a job was taken.
    */
   newToken(partition: number, mayTakeNone = false): string {
     const lease = this.#leaseOf(partition);
@@ -121,7 +121,7 @@ export class Leases {
     return this.#isSure(this.#leaseOf(partition));
   }
 
-  /** Makes sure of a lease. Rejects with `StorageUnavailable` if Redis is away, or too slow for any lease. */
+  /** Renews the lease unless it is sure. Rejects with `StorageUnavailable` if Redis is away, or too slow for any lease. */
   async ensure(partition: number): Promise<void> {
     const lease = this.#leaseOf(partition);
     for (let turn = 0; turn < 3 && !this.#isSure(lease); turn++) await this.#renew(partition, true);
@@ -168,7 +168,7 @@ export class Leases {
       const watched = await findWatched();
       await Promise.all([...watched].filter((partition) => !own.includes(partition)).map(renew));
     };
-    // Each of its own comes first, and none waits for another or for what is found.
+    // Renewals of own leases are sent first; none waits for another, or for the search for other workers.
     await Promise.all([...own.map(renew), lookAtOthers()]);
   }
 

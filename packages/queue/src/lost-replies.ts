@@ -30,9 +30,9 @@ export interface Request {
 interface DoubtfulToken {
   readonly partition: number;
   readonly token: string;
-  /** In how many intervals there was no open question to Redis. */
+  /** Intervals that have passed without an open question to Redis. */
   intervals: number;
-  /** To be asked for, now or after an error. */
+  /** Redis is to be asked about it now, or again after an error. */
   isDue: boolean;
 }
 
@@ -46,7 +46,10 @@ export function createLostReplies(
   options: LostRepliesOptions & {
     /** Redis is asked after this time and after 2, 4, 8, … times as long. After an error it is asked again in this time. */
     askLostMs: number;
-    /** How long Redis is asked at least. It may run what a broken connection has sent after what the next one sends. */
+    /**
+     * Redis is asked for at least this long: it may run commands of a broken connection after those of the next
+     * connection.
+     */
     lockMs: number;
     /** The jobs of a partition that this process has in flight. */
     knownIds: (partition: number) => string[];
@@ -84,7 +87,7 @@ export function createLostReplies(
       const due = some.filter(({ isDue }) => isDue);
       if (due.length > 0) void ask(partition, due);
     }
-    // The last question is the one by which all locks of the token have expired, or been put back.
+    // By the last question, all locks of the token have expired or their jobs were put back.
     lost = lost.filter(({ intervals }) => !isPowerOfTwo(intervals) || intervals * askLostMs < lockMs);
   };
   return {
@@ -94,7 +97,7 @@ export function createLostReplies(
       requests.add(request);
       return request;
     },
-    /** To be called once the jobs that the request gave are in flight, or it has failed. */
+    /** To be called once the jobs that the request returned are in flight, or the request has failed. */
     over(request: Request, hasFailed = false): void {
       requests.delete(request);
       if (!request.isDoubtful && !hasFailed) return;

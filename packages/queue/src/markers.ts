@@ -3,7 +3,7 @@ import { QUEUE_NAME, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 import type { Partition, Partitions } from './partitions.ts';
 
-/** A reply that is later than the timeout by this is not coming: the connection was lost unnoticed. */
+/** A reply this much later than the timeout will not come: the connection was lost unnoticed. */
 const OVERDUE_MS = 2_000;
 /** Timeout while some partitions are not watched, because they have jobs: they are watched from the next wait on. */
 const PARTIAL_WAIT_MS = 250;
@@ -79,7 +79,7 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
 
   const handle = async ([key, , score]: [string, string, string], watched: readonly Partition[]) => {
     const partition = group.find((one) => keyOf(one) === key);
-    // Another worker has to hear of the job, if this one may not take it any more. An earlier marker stays.
+    // If this worker may not take the job any more, another one has to hear of it. An earlier marker stays.
     if (!canTake()) await redis.zadd(key, 'LT', score, score === '0' ? '0' : '1');
     else if (partition && Number(score) <= Date.now()) partitions.markerCame(partition, watched);
     else if (partition) partition.askAgainAtMs = Math.min(partition.askAgainAtMs, Number(score));

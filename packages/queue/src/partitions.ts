@@ -1,37 +1,37 @@
-/** What a consumer knows of the partitions' queues, and from which one it takes the next job, so that none keeps all slots. */
+/** Tracks the partitions' queues for a consumer, and chooses which one it takes the next job from: none may keep all slots. */
 
 export interface Partition {
   readonly index: number;
   /**
-   * `unknown`: it may have jobs; `busy`: it had one when last asked; `empty`: it had none; `failed`: it could not be
-   * asked, and is not for a moment.
+   * `unknown`: it may have jobs; `busy`: it had one when last asked; `empty`: it had none; `failed`: asking it failed,
+   * and it is not asked again for a moment.
    */
   state: 'unknown' | 'busy' | 'empty' | 'failed';
-  /** The number of jobs that are being taken from it, if that many wait. */
+  /** The number of jobs that are being taken from it; fewer may come. */
   taking: number;
   /** Jobs of it in flight. */
   active: number;
-  /** When it is to be asked again although no marker came: a delayed job is due, or `ASK_AGAIN_MS` have passed. */
+  /** When it is asked again even without a marker: a delayed job is due, or `ASK_AGAIN_MS` have passed. */
   askAgainAtMs: number;
   /** How many jobs are taken from it at once. */
   atOnce: number;
   /**
-   * Until then it gets no more than an even share of the slots: its jobs are for addresses whose attempts take all
+   * Until this time it gets no more than an even share of the slots: its jobs are for addresses that already use all
    * slots that they may have.
    */
   crowdedUntilMs: number;
 }
 
-/** Somebody looks whether an empty partition has jobs this often, since the process that took its marker may have died. */
+/** How often each empty partition is checked for jobs, since the process that took its marker may have died. */
 const ASK_AGAIN_MS = 5_000;
 const CROWDED_MS = 100;
-/** A slot that was given up for another partition has been taken by it within this time, or was lost. */
+/** A slot given up for another partition counts as given up for this long: by then the partition has taken it, or it was lost. */
 const GIVEN_UP_MS = 50;
 
 /**
- * Jobs taken at once: fewer at first, so that several workers share those of one event and the first one starts soon;
- * then twice as many while a partition has as many. 64 take Redis about a millisecond. Each taking costs a process as
- * much as three jobs.
+ * Jobs taken in one call: few at first, so that several workers share the jobs of one event and the first job starts
+ * soon; the number doubles while a partition has that many. 64 jobs take Redis about a millisecond. Each call costs a
+ * process as much as three jobs.
  */
 const FIRST_AT_ONCE = 32;
 export const MAX_AT_ONCE = 64;
@@ -48,7 +48,7 @@ export class Partitions {
   #last = 0;
   /** Partitions without jobs that may have got markers. */
   #maybeMarked: Partition[] = [];
-  /** Slots that are being freed for partitions that may have jobs. */
+  /** Slots that ending jobs have given up for partitions that may have jobs. */
   #givenUp = { slots: 0, atMs: 0 };
 
   /** `concurrency`: jobs in flight at once, over all partitions. `now`: milliseconds since 1970. */
@@ -76,7 +76,7 @@ export class Partitions {
     return this.#usable === this.#concurrency;
   }
 
-  /** Whether all were asked, and none has a job. */
+  /** Whether all partitions were asked, and none has a job. */
   isIdle(): boolean {
     return this.inUse() === 0 && this.all.every(({ state }) => state === 'empty');
   }
@@ -108,8 +108,8 @@ export class Partitions {
   }
 
   /**
-   * Reserves slots for the jobs that are to be taken from a partition now: an even share while others are to be asked
-   * too. Returns how many.
+   * Reserves slots for the jobs to be taken from a partition now: an even share while other partitions are to be asked
+   * too. Returns the number of slots.
    */
   reserve(partition: Partition): number {
     const isToAsk = (other: Partition) => other !== partition && other.state === 'unknown' && other.taking === 0;
@@ -121,8 +121,8 @@ export class Partitions {
   }
 
   /**
-   * The marker of one of these partitions came, so it has jobs. The others were empty until then, and may have markers
-   * by now.
+   * To be called when the marker of `partition` came: it has jobs. The others in `waitedFor` were empty until then, and
+   * may have markers by now.
    */
   markerCame(partition: Partition, waitedFor: readonly Partition[]): void {
     partition.state = 'unknown';
@@ -130,8 +130,8 @@ export class Partitions {
   }
 
   /**
-   * Reserves up to `maxJobs` slots for the partitions that may have got markers, once after one came. `isSure`: of the
-   * lease on the jobs of one. To be called after `reserve` for the one whose marker came.
+   * Reserves up to `maxJobs` slots for the other partitions that may have markers, once after a marker came. `isSure`:
+   * whether a partition's lease is sure. To be called after `reserve` for the partition whose marker came.
    */
   reserveMarked(maxJobs: number, isSure: (partition: Partition) => boolean): readonly Partition[] {
     if (this.#maybeMarked.length === 0) return NONE;
@@ -154,13 +154,13 @@ export class Partitions {
     if (partition.active > this.#shareOf(partition, nowMs)) return false;
     const toAsk = this.all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
     if (nowMs - this.#givenUp.atMs > GIVEN_UP_MS) this.#givenUp = { slots: 0, atMs: nowMs };
-    // One slot for each of them: many jobs end at once.
+    // Only one slot for each of those partitions, even if many jobs end at once.
     if (this.#givenUp.slots >= toAsk) return true;
     this.#givenUp.slots += 1;
     return false;
   }
 
-  /** It could not be asked: its slots are free, and it is not asked before `mayBeAskedAgain`. */
+  /** Asking a partition failed: frees its reserved slots; it is not asked before `mayBeAskedAgain`. */
   couldNotAsk(partition: Partition): void {
     partition.state = 'failed';
     partition.taking = 0;
@@ -170,14 +170,14 @@ export class Partitions {
     if (partition.state === 'failed') partition.state = 'unknown';
   }
 
-  /** It had no job; the next one is due then (undefined: there is none). */
+  /** The partition had no job; the next one is due at this time (undefined: there is none). */
   foundEmpty(partition: Partition, dueAtMs: number | undefined): void {
     partition.state = 'empty';
     partition.atOnce = FIRST_AT_ONCE;
     this.#askAgain(partition, dueAtMs);
   }
 
-  /** It had as many jobs as were to be taken. */
+  /** The partition had as many jobs as were to be taken. */
   tookAll(partition: Partition): void {
     partition.atOnce = Math.min(MAX_AT_ONCE, 2 * partition.atOnce);
   }
@@ -187,7 +187,7 @@ export class Partitions {
     partition.crowdedUntilMs = this.#now() + CROWDED_MS;
   }
 
-  /** Somebody has looked, and the next job of a partition is due then (undefined: there is none). */
+  /** A check found that the next job of a partition is due at this time (undefined: there is none). */
   looked(partition: Partition, dueAtMs: number | undefined): void {
     if (partition.state !== 'empty') return;
     if (dueAtMs !== undefined && dueAtMs <= this.#now()) partition.state = 'unknown';
@@ -197,7 +197,7 @@ export class Partitions {
   /** How long an empty partition need not be asked again, in milliseconds; 0 if it is to be asked now. */
   restMs({ askAgainAtMs }: Partition): number {
     const leftMs = askAgainAtMs - this.#now();
-    // It is never set further ahead than this: the clock was set back.
+    // It is never set further ahead than `ASK_AGAIN_MS`, so the clock was set back.
     return leftMs > ASK_AGAIN_MS ? 0 : Math.max(0, leftMs);
   }
 
@@ -209,7 +209,7 @@ export class Partitions {
     return Math.ceil(this.#usable / this.all.length);
   }
 
-  /** An even share among those that have jobs, or may have some. */
+  /** An even share among the partitions that have jobs or may have some. */
   #busyShare(): number {
     const busy = this.all.reduce((sum, { state }) => sum + Number(state === 'busy' || state === 'unknown'), 0);
     return Math.ceil(this.#usable / Math.max(1, busy));
