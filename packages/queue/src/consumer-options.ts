@@ -35,9 +35,9 @@ export interface ConsumerOptions<J extends { id: string }>
    */
   look: (partitions: readonly number[]) => Promise<(number | undefined | Error)[]>;
   /**
-   * Takes jobs of each partition in `takes`, and of each one in `marked` that has a marker; removes the marker. Resolves
-   * to the jobs or an error of each partition, those of `takes` first. If fewer than `limit` jobs wait, the last one
-   * says when the next is due; otherwise jobs may be left. In Redis Cluster each call is for one partition.
+   * Takes jobs of each partition in `takes`, and of each one in `marked` that has a marker; removes the marker.
+   * Resolves to the jobs or an error of each partition, those of `takes` first. If fewer than `limit` jobs wait, the
+   * last one says when the next is due; otherwise jobs may be left. In Redis Cluster each call is for one partition.
    */
   take: (takes: readonly Take[], marked: readonly Take[], lock: LockTimes) => Promise<(NextJob<J>[] | Error)[]>;
   /** Ends a job that is over and takes the next one. */
@@ -71,6 +71,6 @@ export interface ConsumerTimings {
   putBackMs: number;
   /** The longest that ending a job waits while a burst of jobs is being taken. */
   burstMs: number;
-  /** How long a process uses only a share of its slots after it begins to take jobs, unless a job ends. 0: not at all. */
+  /** How long a process that begins to take jobs uses only a share of its slots, unless a job ends. 0: not at all. */
   slowStartMs: number;
 }

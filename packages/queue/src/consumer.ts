@@ -151,7 +151,7 @@ export class Consumer<J extends { id: string }> {
     this.#options.onError(typedError(error));
   }
 
-  /** Ends the slow start if a job has come. Otherwise it goes on, so that the first jobs get only a share of the slots. */
+  /** Ends the slow start if a job has come. Otherwise it goes on: the first jobs get only a share of the slots. */
   #endSlowStartUnlessIdle(): void {
     this.#slowStartTimer = undefined;
     if (!this.#partitions.isIdle()) this.#endSlowStart();

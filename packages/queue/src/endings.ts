@@ -49,7 +49,7 @@ export function createEndings(options: EndingsOptions) {
       const all = Promise.all(backends.map((backend) => backend.waitUntilReady()));
       await all.catch((error: unknown) => Promise.reject(typedError(error)));
     },
-    /** Ends a locked job with any outcome but `done`. If the lock is lost, throws an error that `isJobGone` recognizes. */
+    /** Ends a locked job with any outcome but `done`. If the lock is lost, throws an error that `isJobGone` matches. */
     async settle(partition: number, jobId: string, token: string, outcome: KeptOutcome): Promise<void> {
       await moveJob(backendOf(partition), jobId, token, outcome);
       await wakeIfLimited(partition);
@@ -63,7 +63,7 @@ export function createEndings(options: EndingsOptions) {
         if (checking.has(partition)) return;
         checking.add(partition);
         try {
-          // BullMQ's key that spaces its checks. After the clock of Redis was set back, it would stay for that much longer.
+          // BullMQ's key that spaces its checks. It would stay for as long as the clock of Redis was set back.
           await redis.pexpire(`${prefix}:${QUEUE_NAME}:stalled-check`, stalledCheckMs, 'LT');
           await backendOf(partition).moveStalledJobsToWait();
         } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * Keeps the leases of this process on its jobs, one for each partition. A lease is renewed every second while the process
- * has jobs there; if renewals stop, other workers take the jobs over within seconds (docs/decisions, 50). So a process
- * that was suspended must not start the jobs that it had taken before.
+ * Keeps the leases of this process on its jobs, one for each partition. A lease is renewed every second while the
+ * process has jobs there; if renewals stop, other workers take the jobs over within seconds (docs/decisions, 50). So a
+ * process that was suspended must not start the jobs that it had taken before.
  */
 import { randomBytes } from 'node:crypto';
 import { StorageUnavailable } from '@posthorn/core';
@@ -108,8 +108,8 @@ export class Leases {
   }
 
   /**
-   * Returns a new token for the lock of a job that is taken: if this process takes the same job twice, the tokens differ.
-   * The lease is renewed in the next interval; with `mayTakeNone` only if a job was taken.
+   * Returns a new token for the lock of a job: if this process takes the same job twice, the tokens differ. The lease
+   * is renewed in the next interval; with `mayTakeNone` only if the process has jobs then.
    */
   newToken(partition: number, mayTakeNone = false): string {
     const lease = this.#leaseOf(partition);
@@ -121,7 +121,7 @@ export class Leases {
     return this.#isSure(this.#leaseOf(partition));
   }
 
-  /** Renews the lease unless it is sure. Rejects with `StorageUnavailable` if Redis is away, or too slow for any lease. */
+  /** Renews the lease unless it is sure. Rejects with `StorageUnavailable` if Redis is away or too slow for a lease. */
   async ensure(partition: number): Promise<void> {
     const lease = this.#leaseOf(partition);
     for (let turn = 0; turn < 3 && !this.#isSure(lease); turn++) await this.#renew(partition, true);

@@ -1,4 +1,4 @@
-/** Tracks the partitions' queues for a consumer, and chooses which one it takes the next job from: none may keep all slots. */
+/** Tracks the partitions' queues for a consumer, and picks the one to take the next job from: none may keep all slots. */
 
 export interface Partition {
   readonly index: number;
@@ -25,7 +25,7 @@ export interface Partition {
 /** How often each empty partition is checked for jobs, since the process that took its marker may have died. */
 const ASK_AGAIN_MS = 5_000;
 const CROWDED_MS = 100;
-/** A slot given up for another partition counts as given up for this long: by then the partition has taken it, or it was lost. */
+/** How long a slot counts as given up for another partition: by then the partition has taken it, or it was lost. */
 const GIVEN_UP_MS = 50;
 
 /**

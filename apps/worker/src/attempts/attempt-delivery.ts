@@ -54,19 +54,19 @@ export interface AttemptContext {
   logAttempted: AttemptedLine;
   retryDelaysMs: readonly number[];
   limits: { pauseAfter: number; maxAttempts: number };
-  /** How much of a failed response's body is kept; 0: nothing that came back is kept. */
+  /** Bytes of a failed response's body that are kept; 0: nothing of the response is kept. */
   excerptBytes: number;
   /** Whether receivers get the header `traceparent`. */
   sendsTraceparent: boolean;
   /** Undefined if tracing is off. */
   tracing?: Tracing | undefined;
-  /** Fires when the process stops and can't wait any longer. */
+  /** Fires when the process stops and its attempts must give up. */
   giveUp: AbortSignal;
-  /** Reports errors of what no attempt waits for. */
+  /** Reports errors of background work that no attempt waits for. */
   onError: (error: Error) => void;
 }
 
-/** The outcome of the job (`no_slot`: its host or IP has no free slot), and of the attempt. */
+/** The outcome of a job (`no_slot`: its host or IP has no free slot) and of its attempt. */
 export interface Attempted {
   outcome: JobOutcome | 'no_slot';
   /** Undefined: no attempt was made, or it is not counted. */
@@ -78,7 +78,7 @@ export interface Attempted {
   };
 }
 
-/** The job of an attempt that is not counted comes back after this, perhaps to a worker without an outage. */
+/** Delay after which the job of an uncounted attempt comes back, perhaps to a worker without an outage. */
 const AFTER_OUTAGE_MS = 1_000;
 
 export function afterOutage({ clock }: Pick<AttemptContext, 'clock'>): JobOutcome {
@@ -102,7 +102,7 @@ export async function attemptDelivery(
   if (context.outages.current()) return { outcome: afterOutage(context) };
   const beginning = beginAttempt(store, job, clock.now(), context.outages.endedAtMs(), found);
   const loading = context.eventBodies.load(job.event, found?.event);
-  // Mostly neither is a promise: a turn of the queue of microtasks for each would be wasted.
+  // Usually neither is a promise, and `await` would waste a turn of the microtask queue.
   const needsRedis = beginning instanceof Promise || loading instanceof Promise;
   const [begun, event] = needsRedis ? await Promise.all([beginning, loading]) : ([beginning, loading] as const);
   switch (begun.kind) {
@@ -168,7 +168,7 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   endAttemptSpan(inFlight, result, error, endedAt);
   const attempt = attemptOf(inFlight, result, error, endedAtMs);
   const verdict = decide(attempt.number, error, context.retryDelaysMs, endedAtMs);
-  // A failure must not be recorded while another worker makes the same attempt: its success would not count then.
+  // A failure must not be recorded while another worker makes the same attempt: that worker's success would not count.
   if (verdict.kind !== 'succeeded' && !(await stillHasJob(context, taken)))
     return { outcome: { kind: 'snoozed', untilMs: clock.now() } };
   const recorded = await record(context, inFlight, attempt, verdict, result.cameBack);
@@ -203,7 +203,7 @@ function attemptOf(
   };
 }
 
-/** Returns the signed request of an attempt; if no key opens the secret, when to try again. */
+/** Returns the signed request of an attempt or, if no key opens the secret, the time to try again. */
 function sign(context: AttemptContext, { job, begun, event, startedAtMs }: AttemptInFlight): SendRequest | number {
   try {
     return context.signRequest(job.deliveryId, begun, event, startedAtMs);
@@ -222,7 +222,7 @@ function send(context: AttemptContext, inFlight: AttemptInFlight, request: SendR
   return context.sender.send({ ...request, admit, mayStart, excerptBytes: context.excerptBytes });
 }
 
-/** Whether the job is still this worker's: asked of Redis. */
+/** Asks Redis whether the job is still this worker's. */
 function stillHasJob({ giveUp }: AttemptContext, { claim }: TakenJob): Promise<boolean> {
   return untilStored(() => claim.confirm(), giveUp);
 }

@@ -1,4 +1,4 @@
-/** An attempt that is being made, as its stages hand it on: send, record, report. */
+/** An attempt in flight, which its stages pass on: send, record, report. */
 import type { DeliveryJob, TraceContext } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
 import type { Claim } from '@posthorn/queue';
@@ -9,11 +9,11 @@ import type { EventToSend } from './event-bodies.ts';
 
 /** What the consumer hands over with a job. */
 export interface TakenJob {
-  /** What was read when the job was taken; undefined: it has to be read again. */
+  /** What was read from Redis when the job was taken; undefined: it has to be read again. */
   found: FoundJob | undefined;
   /** Ends the job in the same step in which a success is recorded, or its delivery parked. */
   end: EndDeliveryJob;
-  /** Says whether the job is still this worker's: one that was suspended may have lost it. */
+  /** Tells whether the job is still this worker's: a worker that was suspended may have lost it. */
   claim: Claim;
 }
 
@@ -28,7 +28,7 @@ export interface AttemptInFlight {
   span: Span | undefined;
 }
 
-/** The trace that the attempt belongs to: as its own span, otherwise that of its event. */
+/** The trace context of the attempt: its own span if it has one, otherwise the trace of its event. */
 export function traceOf({ span, event }: Pick<AttemptInFlight, 'span' | 'event'>): TraceContext | undefined {
   return span?.context ?? event.trace;
 }

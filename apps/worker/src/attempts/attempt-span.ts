@@ -15,9 +15,9 @@ const VARYING = [
   'posthorn.replay',
 ];
 
-/** What the spans of a subscription have in common, by its id, then by environment and event type. */
+/** What the spans of a subscription have in common: by subscription id, then by environment and event type. */
 const ofSubscriptions = new Map<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>();
-/** Then all are made again: that costs less than to know for each span which one was used last. */
+/** Above this number the cache is emptied: this costs less than to track the last use for each span. */
 const MAX_SUBSCRIPTIONS = 2_000;
 
 function shapeOf({ subscriptionId, url, environment, eventType }: BegunAttempt): SpanShape {
@@ -50,7 +50,7 @@ function attributesOfUrl(text: string): Record<string, string | number> {
   const url = URL.parse(text);
   if (!url) return {};
   return {
-    // Without what may be a secret: user, password, query.
+    // Leaves out what may be secret: user, password, query.
     'url.full': `${url.origin}${url.pathname}`,
     'server.address': url.hostname,
     'server.port': url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
@@ -63,8 +63,8 @@ export function startAttemptSpan(tracing: Tracing | undefined, trace: TraceConte
 }
 
 /**
- * Ends the span, if the attempt has one. `error`: of the attempt, or why it is not counted. `endedAt`: when the result
- * was known, from `performance.now()`.
+ * Ends the span, if the attempt has one. `error`: the attempt's error, or why it is not counted. `endedAt`: when the
+ * result was known, from `performance.now()`.
  */
 export function endAttemptSpan(
   { span, job, event, begun }: Pick<AttemptInFlight, 'span' | 'job' | 'event' | 'begun'>,
@@ -84,7 +84,7 @@ export function endAttemptSpan(
       job.deliveryId,
       begun.isReplay || undefined,
     ],
-    // As the HTTP conventions have it, the error of a response is its status.
+    // By OpenTelemetry's HTTP conventions, the error of a response is its status code.
     error: error === null ? undefined : error === 'status' ? String(statusCode) : error,
     endedAt,
   });

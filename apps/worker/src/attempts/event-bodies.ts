@@ -12,10 +12,10 @@ import {
 } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 
-/** Memory of the cache. */
+/** Limit on the memory of the cache, in bytes. */
 const MAX_BYTES = 32 * 1024 * 1024;
 const FORGET_EVERY_MS = 60_000;
-/** Memory of one position. */
+/** Estimated memory of one entry of `positions`. */
 const POSITION_BYTES = 100;
 
 /** What an attempt needs of its event. */
@@ -62,9 +62,9 @@ export function createEventBodies(store: Store) {
   };
   return {
     /**
-     * Returns an event, or why there is nothing to send. `found`: the event as it is stored, if the caller has read it.
-     * Returns a promise only if it has to be read; it rejects with `StorageUnavailable` soon if the master of a Cluster
-     * that has the event does not reply.
+     * Returns an event, or why there is nothing to send. `found`: the stored event, if the caller has read it already.
+     * Returns a promise only if the event has to be read from Redis. If the master of a Redis Cluster that has the event
+     * does not reply, the promise soon rejects with `StorageUnavailable`.
      */
     load(event: EventRef, found?: EventRecord): EventToSend | NothingToSend | Promise<EventToSend | NothingToSend> {
       const known = kept.get(event);

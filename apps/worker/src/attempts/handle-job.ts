@@ -6,7 +6,7 @@ import type { Capacity, Slot } from '../slots/slots.ts';
 import { type AttemptContext, type Attempted, afterOutage, attemptDelivery } from './attempt-delivery.ts';
 import type { TakenJob } from './attempt-in-flight.ts';
 
-/** The first, and one each for a host and then an IP that become known only with the slot, and are full. */
+/** One try with the first slot, one after the host turned out to be full, and one after the IP did. */
 const MAX_TRIES = 3;
 
 /**
@@ -41,7 +41,7 @@ async function attempt(
   } finally {
     const { failed, parked = 0, followedBy } = attempted?.counted ?? {};
     const capacities = context.slots.release(slot, failed, parked, followedBy);
-    // After the slot is released: a delivery released earlier might be parked again at once.
+    // Only once the slot is free: a delivery released earlier might be parked again at once.
     if (capacities.length > 0) inBackground(context, releaseAll(context, capacities));
   }
 }
@@ -54,16 +54,16 @@ async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob
 }
 
 /**
- * No job waits for the release of others, and its outcome does not depend on it. What fails here is released by the next
- * attempt that ends, or by maintenance.
+ * No job waits for the release of other deliveries, and no outcome depends on it. If a release fails, the next attempt
+ * that ends, or maintenance, releases the deliveries.
  */
 function inBackground({ onError }: AttemptContext, release: Promise<void>): void {
   release.catch(onError);
 }
 
 /**
- * Releases a delivery of each of these addresses, of which some were just parked, if it has a free slot: an attempt
- * that ended before could not find them.
+ * Releases a delivery of each of these addresses that has a free slot. Some of their deliveries were just parked, so an
+ * attempt that ended earlier could not find those.
  */
 export async function releaseParked(context: AttemptContext, subscriptionIds: readonly string[]): Promise<void> {
   const capacities = subscriptionIds.filter((id) => context.slots.noteParked(id));

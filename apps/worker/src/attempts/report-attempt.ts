@@ -25,7 +25,7 @@ const ATTEMPTED_FIELDS = [
   'trace_id',
   'span_id',
 ] as const;
-/** Those whose values are words and ids of ours. */
+/** The fields whose values are our own words and ids. */
 const PLAIN_FIELDS = [
   'delivery_id',
   'event_type',
@@ -39,7 +39,7 @@ const PLAIN_FIELDS = [
 ] as const;
 export type AttemptedLine = ReturnType<typeof attemptedLine>;
 
-/** Returns what writes the lines. */
+/** Returns a function that writes these lines. */
 export function attemptedLine(logger: Logger) {
   return frequentLine(logger, 'delivery.attempted', ATTEMPTED_FIELDS, PLAIN_FIELDS);
 }

@@ -7,7 +7,7 @@ import { type BegunAttempt, sealedSecretsAt } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 import type { EventToSend } from './event-bodies.ts';
 
-/** Opened secrets cached in memory, as keys: opening one costs a few microseconds, making a key of it one. */
+/** Opened secrets cached as keys: to open one costs a few microseconds, to make a key of it one more. */
 const MAX_OPEN_SECRETS = 10_000;
 
 type SignedEvent = Pick<EventToSend, 'id' | 'body'>;
@@ -25,7 +25,7 @@ export function createRequestSigner(secretBox: SecretBox) {
     const { subscriptionId, eventType, url } = attempt;
     const keys = sealedSecretsAt(attempt, nowMs).map((sealed) => open(sealed, subscriptionId));
     const delivery = { id: deliveryId, eventId: event.id, eventType };
-    // The bytes that are signed are those that are sent.
+    // The same bytes are signed and sent.
     const body = Buffer.from(event.body);
     return { url, body, headers: deliveryHeaders(delivery, body, keys, Math.floor(nowMs / 1000)) };
   };

@@ -1,6 +1,6 @@
 /**
- * Gathers deliveries that have succeeded and reports them in batches, so that their events expire earlier; an attempt
- * costs no extra command.
+ * Gathers succeeded deliveries and reports them in batches, so that their events expire earlier without an extra Redis
+ * command for each attempt.
  */
 import type { EventRef } from '@posthorn/core';
 import type { Clock } from '@posthorn/runtime';

@@ -1,4 +1,4 @@
-/** Decides how long deliveries wait that can't be signed, since no key of this worker opens their address's secret. */
+/** Decides how long a delivery waits that can't be signed because no key of this worker opens its address's secret. */
 import { atMost } from '@posthorn/core';
 import type { Clock, Logger } from '@posthorn/runtime';
 import type { SealBroken } from '@posthorn/signing';
@@ -10,8 +10,8 @@ const MAX_ADDRESSES = 10_000;
 
 export interface UnreadableSecrets {
   /**
-   * Returns when a delivery of this address is tried again: the longer its secret has been unreadable, the later, so
-   * that its backlog does not take the slots of others. Logs the error at most once in that time for each address.
+   * Returns when to try a delivery of this address again. The longer its secret has been unreadable, the longer the
+   * wait, so that its backlog does not take the slots of others. Logs the error at most once per wait and address.
    */
   retryAtMs(subscriptionId: string, error: SealBroken): number;
 }

@@ -1,4 +1,4 @@
-/** The groups of hosts and IPs: for which of them an attempt counts, once its host and its IP are known (slots.ts). */
+/** Counts attempts for their host and their IP, once these are known (slots.ts). */
 import { atMost, knownOrNew } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { type Group, join, leave, newGroup, type Slot } from './slot-groups.ts';
@@ -9,10 +9,10 @@ const MAX_GROUPS = 10_000;
 export class HostGroups {
   readonly #state: Pick<SlotState, 'all' | 'busy'>;
   readonly #limits: SlotLimits;
-  /** They outlast their attempts because of their moving means. */
+  /** Groups are kept longer than their attempts, for their moving means. */
   readonly #hosts = new LRUCache<string, Group>(atMost(MAX_GROUPS));
   readonly #ips = new LRUCache<string, Group>(atMost(MAX_GROUPS));
-  /** What has left a cache may still have attempts in flight. */
+  /** A group that has left its cache may still have attempts in flight. */
   readonly #hostOrNew = (name: string) =>
     this.#state.busy.find(({ host }) => host?.name === name)?.host ?? newGroup(name);
   readonly #ipOrNew = (name: string) => this.#state.busy.find(({ ip }) => ip?.name === name)?.ip ?? newGroup(name);

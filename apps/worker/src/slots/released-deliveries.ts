@@ -1,6 +1,6 @@
 /**
- * Counts the deliveries that were released or are being taken for free slots of this process and have not come yet, so
- * that no others are released for the same slots.
+ * Counts the deliveries that were released, or are being taken, for free slots of this process and have not come yet: no
+ * others may be released for the same slots.
  */
 import type { Address, Slot } from './slot-groups.ts';
 
@@ -18,7 +18,7 @@ export class ReleasedDeliveries {
     this.#now = now;
   }
 
-  /** How many deliveries of an address were released a moment ago that are to have slots of this process. */
+  /** How many deliveries of an address were released a moment ago and will need slots of this process. */
   count(address: Address): number {
     return this.#now() - address.releasedAtMs < RELEASED_MS ? address.released : 0;
   }
@@ -41,8 +41,8 @@ export class ReleasedDeliveries {
   }
 
   /**
-   * Parked deliveries are to follow an attempt. Returns how many, besides the one that gets its slot: at most `room`
-   * for all attempts, and `free`.
+   * Counts the parked deliveries that may follow an attempt, besides the one that gets its slot. Returns their number:
+   * at most `free`, and at most `room` over all attempts.
    */
   beginFurther(slot: Slot, room: number, free: number): number {
     const further = Math.max(0, Math.min(MAX_FURTHER, room - this.#further, free));
@@ -52,7 +52,7 @@ export class ReleasedDeliveries {
     return further;
   }
 
-  /** They were taken, or not. */
+  /** To be called when these deliveries were taken, or could not be. */
   endFurther(slot: Slot): void {
     const further = slot.further ?? 0;
     this.#further -= further;

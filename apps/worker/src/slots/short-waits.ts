@@ -1,4 +1,4 @@
-/** Jobs that wait in this process for an attempt that probably ends soon: that costs less than parking their deliveries. */
+/** Lets jobs wait in this process for an attempt that probably ends soon: that costs less than to park their deliveries. */
 import { ActiveList } from '@posthorn/core';
 import type { Address, Group, Slot } from './slot-groups.ts';
 
@@ -10,11 +10,11 @@ export interface ShortWaitOptions {
   /** Why an address gets no slot now; undefined if it gets one. `group`: where an attempt has to end first. */
   refusalOf: (address: Address) => { group: Group | undefined } | undefined;
   acquire: (address: Address) => Slot;
-  /** The last try, when the time is up: without a slot, the address waits from then on. */
+  /** The last try when the time is up: if it gets no slot, the address counts as waiting from then on. */
   acquireOrWait: (address: Address) => Slot | undefined;
 }
 
-/** When an attempt ends, this many waiting jobs may be refused before no more are tried. This bounds the cost of each end. */
+/** When an attempt ends, jobs that wait are tried until this many are refused: a bound on the cost of each end. */
 const MAX_REFUSED_AGAIN = 3;
 
 export class ShortWaits {

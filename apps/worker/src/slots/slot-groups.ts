@@ -1,11 +1,11 @@
-/** What admission control (slots.ts) knows of attempts in flight, of their addresses, and of the hosts and IPs that they count for. */
+/** The state of admission control (slots.ts): attempts in flight, their addresses, and the groups in which they count. */
 import { ActiveList } from '@posthorn/core';
 
 /** An attempt in flight. */
 export interface Slot {
   readonly address: Address;
   readonly acquiredAtMs: number;
-  /** Where it counts: at most all, its host and its IP. */
+  /** The groups in which it counts: that of all attempts, its host and its IP. */
   readonly groups: Group[];
   /** Deliveries of its address that are being taken with its end, beyond the one that gets this slot. */
   further?: number;
@@ -18,12 +18,12 @@ export interface Address {
   inFlight: ActiveList<Slot>;
   /** Moving mean of how long its attempts took; undefined before the first has ended. */
   meanMs: number | undefined;
-  /** Moving mean of failed (1) or not (0). */
+  /** Moving mean of the attempts' outcomes: 1 for a failure, 0 for a success. */
   failing: number;
   refusedAtMs: number;
   /** Deliveries of it were parked since its last attempt ended. */
   mayHaveParked: boolean;
-  /** When one of its parked deliveries was released for other workers; at first, when an attempt has ended. */
+  /** When a parked delivery was last released for other workers; before the first time, when an attempt ended. */
   sharedAtMs: number | undefined;
   /** Its deliveries that were released and have not come back as jobs, and when the last one was. */
   released: number;

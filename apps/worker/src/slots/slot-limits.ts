@@ -29,8 +29,8 @@ const SLOW_SHARE = 0.5;
 /** The share of all slots for further attempts and unknown addresses. The rest is for first attempts of known ones. */
 const FURTHER_SHARE = 0.7;
 /**
- * The share of all slots that is left to first attempts of known addresses whatever the others do: unknown addresses
- * that hang count as slow soon, and no longer as unknown, while other slow ones take their own share.
+ * The share of all slots that is always left to first attempts of known addresses. Without it, unknown addresses that
+ * hang would soon count as slow, no longer as unknown, while other slow addresses use the slow share.
  */
 const KNOWN_SHARE = 0.1;
 /** The share of all slots that the fast addresses of one host, or of one IP, may use. */
@@ -50,7 +50,7 @@ interface SlowAddresses {
   slots: number;
 }
 
-/** Its loops run for each attempt, and go by index: the iterator of an ActiveList would copy it. */
+/** The loops run for each attempt, so they go by index: the iterator of an ActiveList would copy the list. */
 export class SlotLimits {
   readonly #options: LimitOptions;
   readonly #state: SlotState;
@@ -74,8 +74,9 @@ export class SlotLimits {
   }
 
   /**
-   * How many more slots the address may acquire, hosts and IPs aside. `waitsFor`: what has to happen first if there are
-   * none: an attempt ends, at this address or at any, or (slow addresses) maintenance releases a delivery.
+   * How many more slots the address may acquire, apart from the limits of its host and IP. `waitsFor` says what must
+   * happen first if there are none: an attempt to this address or to any address ends, or, for slow addresses,
+   * maintenance releases a delivery.
    */
   capacityOf(address: Address): { free: number; waitsFor: 'own' | 'any' | 'maintenance' } {
     const own = address.inFlight.size;
@@ -90,7 +91,7 @@ export class SlotLimits {
       return { free, waitsFor: slow.slots + slow.count > this.#slow ? 'maintenance' : 'own' };
     }
     const free = Math.min(ownFree, totalFree);
-    // Enough even if all slots in flight were further ones: no need to count.
+    // The address fits even if all attempts in flight were further ones: no need to count those.
     if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
     const first = own === 0 && address.meanMs !== undefined ? 1 : 0;
     const further = Math.min(this.#further - this.#furtherSlots(), this.#unreserved - inFlight);
@@ -131,22 +132,22 @@ export class SlotLimits {
     return rooms;
   }
 
-  /** Whether the address has no more slots than it may have now, and no slow one waits for any. */
+  /** Whether the address has no more slots than it may have now, and no slow address waits for a slot. */
   isWithinShare(address: Address): boolean {
     if (!this.isSlow(address)) return this.#ownFreeOf(address) >= 0;
     const slow = this.#countSlow();
     return this.#slowFreeOf(address, slow) >= 0 && slow.slots + slow.count <= this.#slow;
   }
 
-  /** Whether the address is fast; an unknown one is where the group is. */
+  /** Whether the address is fast; an unknown address counts as fast in a fast group. */
   countsAsFast(address: Address, group: Group, nowMs = this.#options.now()): boolean {
     return isFast(address, nowMs) || (address.meanMs === undefined && isFast(group, nowMs));
   }
 
   /**
-   * Whether an attempt in a group that is full for the address probably ends soon: the address counts as fast there; or
-   * nothing is known of both yet, and no attempt in the group has taken long; or the address only waits for a further
-   * slot of all, since a known one has its first.
+   * Whether an attempt in a group that is full for the address probably ends soon. It does if the address counts as
+   * fast there; if neither the address nor the group is known yet and no attempt in the group has taken long; or if a
+   * known address that has its first slot only waits for a further one of all slots.
    */
   endsSoon(address: Address, group: Group): boolean {
     if (group === this.#state.all && address.meanMs !== undefined) return true;
@@ -163,7 +164,7 @@ export class SlotLimits {
     return (address.failing > FAILING ? this.#failing : this.#options.perAddress) - address.inFlight.size;
   }
 
-  /** How many more slots a slow address may have; less than none if it has more than its share. */
+  /** How many more slots a slow address may have; negative if it has more than its share. */
   #slowFreeOf(address: Address, { count, slots }: SlowAddresses): number {
     const fairShare = atLeastOne(this.#slow / Math.max(1, count));
     return Math.min(this.#ownFreeOf(address), fairShare - address.inFlight.size, this.#slow - slots);

@@ -1,6 +1,6 @@
 /**
  * Admission control for the attempts of one process: no address, no host and no number of slow addresses takes all of
- * its slots. slot-limits.ts has the rules, slot-groups.ts what they are about. This file acquires and releases slots.
+ * its slots. slot-limits.ts has the rules, slot-groups.ts the state. This file acquires and releases slots.
  */
 import { ActiveList, atMost, knownOrNew } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
@@ -24,10 +24,10 @@ import { WaitingAddresses } from './waiting-addresses.ts';
 export type { Slot };
 
 /**
- * How parked deliveries may follow an attempt to their address. `first`: this many before the jobs of the queue, if the
- * process has room for those and nobody in it waits for a slot. `last`: one, if the queue has no job for this process.
- * `share`: they are released into the queue, so that other workers get a part of the backlog. `none`: other addresses
- * wait, or this one has more than its share.
+ * How parked deliveries may follow an attempt to their address. `first`: this many are taken before the jobs of the
+ * queue, because the process has room for them and no job in it waits for a slot. `last`: one, if the queue has no job
+ * for this process. `share`: they are released into the queue, so that other workers get a part of the backlog.
+ * `none`: other addresses wait, or this one has more than its share.
  */
 export type FollowUp = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
 
@@ -57,7 +57,7 @@ const SHARE_EVERY_MS = 100;
 const NOT_FOLLOWED: FollowedBy = { followUp: { kind: 'none' }, jobs: [] };
 const MAX_ADDRESSES = 10_000;
 
-/** Why an attempt gets no slot: in which group an attempt has to end first, and whether that is soon. */
+/** Why an attempt gets no slot: the group in which an attempt has to end first, and whether one probably ends soon. */
 interface Refusal {
   group: Group | undefined;
   isSoon: boolean;
@@ -72,9 +72,9 @@ export class Slots {
   readonly #hostGroups: HostGroups;
   readonly #all = newGroup('all');
   readonly #busy = new ActiveList<Address>();
-  /** Slots that addresses keep for jobs that have been taken and begin next, by their ids. */
+  /** Slots that are kept for jobs, by job id, which have been taken and begin next. */
   readonly #kept = new ActiveList<{ jobId: string; slot: Slot }>();
-  /** What has left a cache may still have attempts in flight. */
+  /** An address that has left its cache may still have attempts in flight. */
   readonly #busyOrNew = (id: string) => this.#busy.find((one) => one.id === id) ?? newAddress(id);
   readonly #perAddress: number;
   readonly #released: ReleasedDeliveries;
@@ -112,8 +112,8 @@ export class Slots {
   }
 
   /**
-   * The same for a job, which may have a slot that was kept for it. If an attempt in the way probably ends soon, waits
-   * up to `shortWaitMs` for it: that costs less than parking. Returns a promise only if it waits.
+   * Like `acquire`, for a job, which may have a slot that was kept for it. If an attempt that holds the slot probably
+   * ends soon, waits up to `shortWaitMs` for it: this costs less than parking. Returns a promise only if it waits.
    */
   acquireSoon(subscriptionId: string, jobId?: string): Slot | undefined | Promise<Slot | undefined> {
     if (jobId !== undefined) {
@@ -128,8 +128,8 @@ export class Slots {
   }
 
   /**
-   * The same without a slot that was kept: also for a job that has released its first slot, since its host or IP,
-   * unknown until then, had none.
+   * Like `acquireSoon`, but without a kept slot: also for a job that released its first slot because its host or IP,
+   * unknown until then, was full.
    */
   acquireAgain(subscriptionId: string): Slot | undefined | Promise<Slot | undefined> {
     const address = this.#addressOf(subscriptionId);
@@ -149,9 +149,9 @@ export class Slots {
   }
 
   /**
-   * Notes that deliveries of an address were parked because it had no room. Returns whether it can acquire a slot now:
-   * then one is to be released. Otherwise the next attempt that ends releases some, even if none was parked when its end
-   * was recorded.
+   * Notes that deliveries of an address were parked because it had no room. Returns true if the address can acquire a
+   * slot now: the caller must then release one. Otherwise the next attempt that ends releases some, even if none was
+   * parked when its end was recorded.
    */
   noteParked(subscriptionId: string): boolean {
     const address = this.#addressOf(subscriptionId);
@@ -167,8 +167,8 @@ export class Slots {
   }
 
   /**
-   * How parked deliveries may follow an attempt to their address that is over. `room`: how many further jobs the
-   * process may take. To be called again if their taking failed.
+   * Decides how parked deliveries may follow an attempt to their address that is over. `room`: how many further jobs
+   * the process may take. To be called again if taking the deliveries failed.
    */
   followUpFor(slot: Slot, room: number): FollowUp {
     const { address } = slot;
@@ -237,14 +237,14 @@ export class Slots {
         this.#released.add(this.#addressOf(subscriptionId), 1);
       }
     }
-    // If others have followed, the lane goes on by itself: what was released now would only wait in the queue.
+    // If others have followed, their ends empty the lane: deliveries released now would only wait in the queue.
     const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));
     const own = mayRelease > 0 ? this.#ownCapacity(address, mayRelease, capacities.length > 0) : 0;
     if (own > 0 || address.inFlight.size === 0) address.mayHaveParked = false;
     if (own > 0) {
       capacities.push({ subscriptionId: address.id, deliveries: own });
-      // One that is shared is for others.
+      // A delivery that is shared is for other workers.
       this.#released.add(address, followUp.kind === 'share' ? own - 1 : own);
     }
     return capacities;
@@ -263,8 +263,8 @@ export class Slots {
   }
 
   /**
-   * How many more slots an address may acquire, without those for which deliveries were just released: others may have
-   * taken them, so only while it has some.
+   * How many more slots an address may acquire, without those for which deliveries were just released. These count only
+   * while the address has a slot: other workers may have taken the deliveries.
    */
   #freeOf(address: Address, free = this.#limits.capacityOf(address).free): number {
     const inGroups = hostAndIpOf(address).map((group) => this.#limits.capacityIn(group, address));

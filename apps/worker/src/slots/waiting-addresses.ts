@@ -1,4 +1,4 @@
-/** Addresses whose deliveries found no slot, and which of them have a turn when an attempt ends. */
+/** Keeps the addresses whose deliveries found no slot, and picks those whose turn it is when an attempt ends. */
 import type { Address, Group } from './slot-groups.ts';
 import type { SlotLimits, SlotState } from './slot-limits.ts';
 
@@ -10,12 +10,12 @@ export interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
   refusalOf: (address: Address) => { group: Group | undefined } | undefined;
 }
 
-/** An address that was refused because of its host or IP has no room for this long. */
+/** How long an address counts as without room after its host or IP had no slot for it. */
 const REFUSED_MS = 50;
 const MAX_REFUSED = 100;
-/** Addresses remembered as waiting: for one host or IP, for any slot, and slow ones. */
+/** The most addresses remembered as waiting: for one host or IP, for any slot, and as slow addresses. */
 const MAX_WAITING = 1_000;
-/** Waiting addresses of each of its groups that an ending attempt wakes. */
+/** The most waiting addresses that an ending attempt wakes in each of its groups. */
 const MAX_WOKEN = 5;
 const NOBODY: readonly string[] = [];
 
