@@ -1,4 +1,4 @@
-/** Tracks the partitions' queues for a consumer, and picks the one to take the next job from: none may keep all slots. */
+/** Tracks the partitions' queues, and picks the one to take the next job from: none may keep all slots. */
 
 export interface Partition {
   readonly index: number;

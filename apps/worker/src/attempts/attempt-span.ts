@@ -17,7 +17,7 @@ const VARYING = [
 
 /** What the spans of a subscription have in common: by subscription id, then by environment and event type. */
 const ofSubscriptions = new Map<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>();
-/** Above this number the cache is emptied: this costs less than to track the last use for each span. */
+/** At this number the cache is emptied: that costs less than to track the last use for each span. */
 const MAX_SUBSCRIPTIONS = 2_000;
 
 function shapeOf({ subscriptionId, url, environment, eventType }: BegunAttempt): SpanShape {

@@ -63,8 +63,8 @@ export function createEventBodies(store: Store) {
   return {
     /**
      * Returns an event, or why there is nothing to send. `found`: the stored event, if the caller has read it already.
-     * Returns a promise only if the event has to be read from Redis. If the master of a Redis Cluster that has the event
-     * does not reply, the promise soon rejects with `StorageUnavailable`.
+     * Returns a promise only if the event has to be read from Redis. If the master of a Cluster that has the event does
+     * not reply, the promise soon rejects with `StorageUnavailable`.
      */
     load(event: EventRef, found?: EventRecord): EventToSend | NothingToSend | Promise<EventToSend | NothingToSend> {
       const known = kept.get(event);

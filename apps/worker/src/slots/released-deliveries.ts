@@ -1,6 +1,6 @@
 /**
- * Counts the deliveries that were released, or are being taken, for free slots of this process and have not come yet: no
- * others may be released for the same slots.
+ * Counts the deliveries that were released, or are being taken, for free slots of this process and have not come yet:
+ * no others may be released for the same slots.
  */
 import type { Address, Slot } from './slot-groups.ts';
 

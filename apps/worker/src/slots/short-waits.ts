@@ -1,4 +1,4 @@
-/** Lets jobs wait in this process for an attempt that probably ends soon: that costs less than to park their deliveries. */
+/** Lets jobs wait in this process for an attempt that probably ends soon: this costs less than parking deliveries. */
 import { ActiveList } from '@posthorn/core';
 import type { Address, Group, Slot } from './slot-groups.ts';
 

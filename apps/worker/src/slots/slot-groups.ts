@@ -1,4 +1,4 @@
-/** The state of admission control (slots.ts): attempts in flight, their addresses, and the groups in which they count. */
+/** The state of admission control (slots.ts): attempts in flight, their addresses, and the groups they count in. */
 import { ActiveList } from '@posthorn/core';
 
 /** An attempt in flight. */

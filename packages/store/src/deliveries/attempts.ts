@@ -33,7 +33,7 @@ import type { JobToEnd } from './jobs.ts';
 import { type EndedSuccess, recordTogether } from './record-successes.ts';
 import { encodeCameBack, RESPONSES_AFTER_SUCCESS_MS } from './responses.ts';
 
-/** The life of a delivery that succeeds this soon is counted from its creation. */
+/** If a delivery succeeds within this time, its expiry is counted from its creation. */
 const PROMPT_MS = 60_000;
 
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
@@ -66,9 +66,9 @@ export type Begun =
 
 /**
  * Decides what a worker has to do for a job. Holds the delivery if its address is not active (unless it is the trial of
- * a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue. Whatever was due before
- * `dueBeforeMs` is overdue, also a first attempt. `found`: what was read when the job was taken, if that was just now:
- * then Redis is hardly ever needed. Returns a promise only if it is.
+ * a resume, or a test delivery), and moves it to the overdue lane if its attempt is overdue. Every attempt that was due
+ * before `dueBeforeMs` is overdue, also a first one. `found`: what was read when the job was taken, if that was just
+ * now: then Redis is rarely needed. Returns a promise only if Redis is needed.
  */
 export function beginAttempt(
   store: Store,
@@ -88,8 +88,8 @@ export type BegunAttempt = Extract<Begun, { kind: 'attempt' }>;
 type Fields = readonly (string | null)[];
 
 /**
- * Redis has to be asked: whether the delivery is overdue, and its attempt is made if it is not; or whether its address
- * may still get nothing.
+ * What Redis has to be asked: whether the delivery is overdue (if not, its attempt is made), or whether its address
+ * still may not be sent anything.
  */
 type AskRedis =
   | { kind: 'ask'; what: 'overdue'; attempt: BegunAttempt }
@@ -120,7 +120,7 @@ async function askRedis(
     const lane = await runScript(store, 'parkOverdue', prefix, { ...delivery, nowMs, dueBeforeMs });
     return lane === 'not_overdue' ? next.attempt : { kind: lane };
   }
-  // It must not be sent by what was read: the script holds the delivery unless that has changed. Then read again.
+  // By the fields read, it must not be sent. The script holds the delivery unless they have changed; then reads again.
   if (!(await runScript(store, 'hold', prefix, delivery))) return await readAndBegin(store, job, nowMs, dueBeforeMs);
   await keepEvent(store, next.event, next.createdAtMs + keptWhileUnfinishedMs(store));
   return { kind: 'held' };
@@ -172,8 +172,8 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
 }
 
 /**
- * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile. Nothing was changed
- * then. `paused`: whether this failure paused the address. `parked`: deliveries of this address that wait for a slot.
+ * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile; neither changes anything.
+ * `paused`: whether this failure paused the address. `parked`: the number of its deliveries that wait for a slot.
  */
 export type Recorded = ScriptResult<'recordFailure'>;
 
@@ -187,7 +187,7 @@ interface AttemptedDelivery {
 interface AttemptToRecord {
   delivery: AttemptedDelivery;
   attempt: Attempt;
-  /** Returns what came back, to be kept. It is called late, because the body may still be arriving. */
+  /** Returns the response to keep. Called as late as possible, because the body may still be arriving. */
   cameBack?: (() => CameBack) | undefined;
 }
 
@@ -214,7 +214,7 @@ export async function recordFailure(
   const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
   const neededUntilMs = (nextAttemptAtMs ?? endedAtMs) + keptWhileUnfinishedMs(store);
   const keep = () => keepEvent(store, event, neededUntilMs);
-  // The event outlives the next attempt anyway, which keeps it again: a hung master must not delay that one.
+  // The event outlives the next attempt anyway, and that attempt extends its life: a hung master must not delay it.
   const isSpare = nextAttemptAtMs !== undefined && nextAttemptAtMs < createdAtMs + store.retentionMs;
   if (isSpare) await withCircuitBreaker(store, prefixOfEvent(store, event), keep).catch(unlessUnavailable);
   else await keep();
@@ -239,8 +239,8 @@ function unlessUnavailable(error: unknown): void {
 }
 
 /**
- * Records an attempt that succeeded, ends its job, and takes the next one if there is a token for it, in one step. One
- * script does that for all successes of one turn of the event loop. What came back is kept only after a failure.
+ * Records an attempt that succeeded, ends its job, and takes the next job if there is a token for it, in one step. One
+ * script does this for all successes of one turn of the event loop. A response is kept only if an attempt failed before.
  * `code`: 0, or BullMQ's error code if the job could not be ended.
  */
 export function recordSuccess(
@@ -252,7 +252,7 @@ export function recordSuccess(
   const isPrompt = endedAtMs - createdAtMs < PROMPT_MS;
   const expiresAtMs = (isPrompt ? createdAtMs : endedAtMs) + store.succeededRetentionMs;
   const record = () => {
-    // Most deliveries succeed at once: there is nothing to compare with.
+    // Most deliveries succeed at the first attempt: there is no failed one to compare with.
     const responsesUntilMs =
       attempt.number === 1 ? undefined : Math.min(expiresAtMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS);
     return recordTogether(store, {

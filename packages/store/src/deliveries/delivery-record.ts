@@ -23,11 +23,11 @@ import type { Store } from '../store.ts';
 export type StoredDelivery = Delivery & {
   event: EventRef;
   generation: number;
-  /** An erasure deleted what had come back from its attempts. */
+  /** An erasure deleted the responses to its attempts. */
   hadResponses: boolean;
 };
 
-/** How long a failed delivery is kept with its event, and how long from now on, at least, the event of an unfinished one. */
+/** How long a failed delivery and its event are kept; also the least time for which an unfinished one's event is kept. */
 export function keptWhileUnfinishedMs(store: Store): number {
   return store.retentionMs + Math.min(store.retentionMs, GRACE_MS);
 }
@@ -42,12 +42,12 @@ export async function loadDeliveries(store: Store, ids: readonly string[]): Prom
   return ids.map((id, i) => decodeDelivery(id, records[i] ?? {}, maxAttempts));
 }
 
-/** Those of the deliveries that exist. */
+/** The deliveries with these ids, without those that no longer exist. */
 export async function loadExisting(store: Store, ids: readonly string[]): Promise<StoredDelivery[]> {
   return (await loadDeliveries(store, ids)).filter((delivery) => delivery !== undefined);
 }
 
-/** Those of the deliveries that exist which the entries of a stream name. */
+/** The deliveries named by entries of a stream, without those that no longer exist. */
 export async function loadEntries(store: Store, entries: readonly [string, string[]][]): Promise<StoredDelivery[]> {
   return await loadExisting(
     store,

@@ -1,4 +1,4 @@
-/** Takes jobs out of BullMQ's queue and ends them, in the same step as what else Redis has to do for their deliveries. */
+/** Takes jobs from BullMQ's queue and ends them, each in one step with the other changes to their deliveries. */
 import {
   type DeliveryJob,
   type EventRef,
@@ -20,11 +20,11 @@ export interface WorkerView {
   /** The event that the worker has in memory. */
   knownEvent(): EventRef | undefined;
   /**
-   * How many attempts it may have in flight to each address. A delivery of an address without room is parked where its
-   * job would be taken.
+   * How many more attempts it may have in flight to each address. If an address has no room, its delivery is parked
+   * instead of its job being taken.
    */
   room(): Room;
-  /** Called for the addresses of which deliveries were parked. */
+  /** Called with the addresses whose deliveries were parked. */
   parked(subscriptionIds: readonly string[]): void;
 }
 
@@ -39,7 +39,7 @@ export interface Room {
 
 const NO_LIMIT: Room = { perAddress: Number.MAX_SAFE_INTEGER, busy: '', dueBeforeMs: 0 };
 
-/** For whom a script takes jobs. Without a worker, any number may be taken, and nothing is parked. */
+/** The worker for which a script takes jobs. Without one, any number may be taken, and nothing is parked. */
 interface ForWorker {
   worker?: WorkerView | undefined;
 }
@@ -50,12 +50,12 @@ export interface JobToEnd extends LockedJob, ForWorker {
   parkedFirst?: number | undefined;
 }
 
-/** What the scripts that take jobs are sent of the worker, and of the locks. */
+/** The arguments about the worker and the locks for scripts that take jobs. */
 export function ofWorker({ spansPartitions }: Store, { lockMs, nowMs, worker }: LockTimes & ForWorker) {
   return { lockMs, nowMs, spansPartitions, knownEvent: worker?.knownEvent(), ...(worker?.room() ?? NO_LIMIT) };
 }
 
-/** Tells the worker which addresses a script has parked deliveries of. */
+/** Tells the worker the addresses whose deliveries a script has parked. */
 export function tellParked({ worker }: ForWorker, parkedAddresses: readonly string[]): void {
   if (parkedAddresses.length > 0) worker?.parked(parkedAddresses);
 }
@@ -75,15 +75,15 @@ export async function takeJobs(
   const first = partitionPrefix(store, takes[0]?.partition ?? 0);
   const groupOf = ({ partition, token, limit }: Take) => ({ home: partitionPrefix(store, partition), token, limit });
   const values = { ...ofWorker(store, lock), takes: takes.map(groupOf), marked: marked.map(groupOf) };
-  // What is begun in this turn of the event loop does not delay it.
+  // Written at once: other commands of this turn of the event loop must not delay it.
   const { taken, parkedAddresses } = await writeAtOnce(() => runScript(store, 'takeJobs', first, values));
   tellParked(lock, parkedAddresses);
   return taken;
 }
 
 /**
- * When the next job of each of these partitions is due, in milliseconds since 1970 (0: one waits); undefined where
- * there is none; or an error, which is that partition's alone. Takes nothing.
+ * Returns for each partition when its next job is due, in milliseconds since 1970 (0: one waits; undefined: there is
+ * none), or an error, which is that partition's alone. Takes nothing.
  */
 export async function lookForJobs(
   store: Store,

@@ -6,7 +6,7 @@ import { runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { type JobToEnd, ofWorker, tellParked } from './jobs.ts';
 
-/** Jobs ended by one script, each with the taking of the next one: about a millisecond of Redis. */
+/** Jobs that one script ends, taking a next one for each: about a millisecond of Redis. */
 const MAX_TOGETHER = 16;
 
 interface ParkedJob extends Pick<DeliveryJob, 'generation' | 'subscriptionId'> {

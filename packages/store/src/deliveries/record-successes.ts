@@ -1,6 +1,6 @@
 /**
- * Records the successes of one turn of the event loop with one script: a call costs a worker and Redis more than what
- * is done in it for one delivery.
+ * Records the successes of one turn of the event loop with one script: the call itself costs a worker and Redis more
+ * than its work for one delivery.
  */
 import { DEFAULT_MAX_ATTEMPTS } from '@posthorn/core';
 import { joinCalls } from '../redis/join-calls.ts';
@@ -8,7 +8,7 @@ import { runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { type JobToEnd, ofWorker, tellParked } from './jobs.ts';
 
-/** Successes recorded by one script: about a millisecond of Redis, in which nobody else is served. */
+/** Successes recorded by one script: about a millisecond, in which Redis serves no other client. */
 const MAX_TOGETHER = 16;
 
 /** An attempt that succeeded, and the job that ends with it. */
@@ -20,7 +20,7 @@ export interface Success {
   attempt: string;
   endedAtMs: number;
   expiresAtMs: number;
-  /** The same for all of a process. */
+  /** The same for all successes of a process. */
   maxAttempts: number;
   response: string | undefined;
   responsesUntilMs: number | undefined;

@@ -3,10 +3,10 @@ import { type AttemptConnection, type CameBack, DAY_MS } from '@posthorn/core';
 import { prefixOfId, responsesKey } from '../keys.ts';
 import type { Store } from '../store.ts';
 
-/** How long what came back stays after the delivery succeeded: a succeeded delivery costs no more memory than without it. */
+/** How long responses are kept after the delivery succeeded: so short that they hardly add to its memory. */
 export const RESPONSES_AFTER_SUCCESS_MS = DAY_MS;
 
-/** What came back from the attempts of a delivery, by the number of the attempt, for those of which it was kept. */
+/** The kept responses to a delivery's attempts, by the number of the attempt. */
 export async function loadResponses(store: Store, deliveryId: string): Promise<Map<number, CameBack>> {
   const found = await store.redis.hgetall(responsesKey(prefixOfId(store, deliveryId), deliveryId));
   return new Map(Object.entries(found).map(([number, text]) => [Number(number), decodeCameBack(text)]));

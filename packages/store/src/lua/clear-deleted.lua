@@ -1,6 +1,6 @@
--- Clears away a deleted subscription whose deliveries have all ended since this deletion, unless it was created again
--- under its key meanwhile, and perhaps deleted again: then somebody else has cleared it. What retention keeps of its
--- deliveries expires by itself, at the latest after `lifeMs`.
+-- Clears away a deleted subscription whose deliveries have all ended since this deletion. Does nothing if it was
+-- created again under its key meanwhile, and perhaps deleted again: then another process has cleared it. The records of
+-- its deliveries that retention keeps expire by themselves, at the latest after `lifeMs`.
 --@include delivery-key
 
 local key = KEY_SUBSCRIPTION .. id

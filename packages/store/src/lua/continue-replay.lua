@@ -1,4 +1,4 @@
--- Lets a bulk replay go on that its canary has halted, or whose canary still waits. Returns 'continued', 'gone', or the
+-- Continues a bulk replay that its canary has halted, or whose canary still waits. Returns 'continued', 'gone', or the
 -- status that does not allow it.
 --@include audit
 

@@ -1,7 +1,7 @@
--- One step of a cancellation: ends those of a bulk replay's deliveries that have had no attempt and no newer job, and
--- moves on. `taken` says how many others a worker has in flight: a later sweep looks at them again, and at those that
--- were released since they were read. Returns 1 where another step is to be done at once, otherwise 0, and the ids of
--- the deliveries that it ended.
+-- One step of a cancellation: ends the deliveries of a bulk replay that have had no attempt and no newer job, and moves
+-- the cursor on. `taken` is the number of deliveries that workers have in flight: a later sweep looks again at these
+-- and at those released since they were read. Returns 1 if another step is to be done at once, otherwise 0, and the ids
+-- of the deliveries that it ended.
 --@include delivery-key
 --@include status
 --@include fail

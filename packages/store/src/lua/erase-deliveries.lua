@@ -1,7 +1,7 @@
--- Marks finished deliveries as erased, so that nothing replays them any more, and deletes what came back from their
--- attempts. With `endsUnsent`, first ends those that are unfinished, unless a worker has their job. A job that waits for
--- a worker finds its delivery ended: to look for it among all that wait would take long. Returns how many are still
--- unfinished.
+-- Marks finished deliveries as erased, so that nothing replays them any more, and deletes the responses to their
+-- attempts. With `endsUnsent`, first ends the unfinished ones, unless a worker has their job. Does not remove jobs that
+-- wait for a worker, since the search for them would take long: such a job finds its delivery ended. Returns how many
+-- deliveries are still unfinished.
 --@include delivery-key
 --@include status
 --@include fail

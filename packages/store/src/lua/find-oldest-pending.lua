@@ -1,7 +1,7 @@
--- Returns since when the pending delivery waits that has waited longest, or nothing if there is none: since its
--- creation or, if it was held, since its release. Deliveries are in the order of their creation, so the first one that
--- was never held ends the search. Where more were held than may be looked through, the result is that of those: one
--- behind them that was never held may have waited for longer, but while nothing is sent, these wait too.
+-- Returns when the pending delivery that has waited longest began to wait, or nothing if none is pending: at its
+-- creation or, if it was held, at its release. Deliveries are in the order of their creation, so the first one that was
+-- never held ends the search. If the limit of the search is reached, only the deliveries looked at count: one behind
+-- them that was never held may have waited longer, but while nothing is sent, these wait too.
 --@include delivery-key
 
 local oldest

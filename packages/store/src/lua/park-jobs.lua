@@ -1,7 +1,8 @@
--- Parks deliveries that have no free slot, ends their jobs, and takes the next one for each that has a token for it: in
--- one step for several. `home` is the prefix of a delivery's partition, empty if it is that of the call. Where another
--- worker has the job by now, it may be making the attempt: nothing is parked then. Returns the addresses of which
--- deliveries were parked in place of being taken, and for each job {what park returns, what endJob returns, the next job}.
+-- Parks several deliveries that have no free slot, ends their jobs, and takes a next job for each that comes with a
+-- token for it. `home` is the prefix of a delivery's partition, empty if it is that of the call. If another worker has
+-- the job by now, that worker may be making the attempt, so the delivery is not parked. Returns the addresses whose
+-- deliveries were parked in place of being taken, and for each job {what park returns, what endJob returns, the next
+-- job}.
 --@include delivery-key
 --@include end-job
 --@include next-job

@@ -1,6 +1,6 @@
--- Puts back the jobs that were taken with one of the tokens in `lost`, except for those in `known`. The reply that gave
--- them to the caller was lost. Where ioredis has sent the command again, that took other jobs with the same token, and
--- the caller knows those. Returns how many were put back.
+-- Puts back the jobs that were taken with one of the tokens in `lost`, except for those in `known`: the reply with
+-- these jobs was lost. If ioredis sent the command again, the second try took other jobs with the same token, and the
+-- caller knows those. Returns how many jobs were put back.
 --@include each-active
 --@include put-back
 local isLost, isKnown = {}, {}

@@ -1,8 +1,8 @@
 -- Records an attempt that failed, once: a second call with the same number changes nothing. Counts consecutive
 -- failures, with a notice at a quarter, half and three quarters of the limit, and pauses the address at the limit. Ends
--- the resume if this is its trial. The delivery waits for its retry, or has failed for `reason`. The states are those of
--- `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated', 1 if this paused
--- the address, deliveries parked at the address}.
+-- the resume if this is its trial. The delivery waits for its retry, or has failed for `reason`. The states are those
+-- of `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated', 1 if this
+-- paused the address, deliveries parked at the address}.
 --@include delivery-key
 --@include status
 --@include fail
@@ -22,7 +22,7 @@ call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
 if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
--- Kept of the first and the last failed attempt. Each retry extends the expiry; the end of the delivery sets the last one.
+-- The responses of the first and the last failed attempt are kept. Each retry extends their expiry; the delivery's end sets the final one.
 local responses = KEY_RESPONSES .. id
 if response ~= '' then call('HSET', responses, number, response) end
 if number > 2 then call('HDEL', responses, number - 1) end

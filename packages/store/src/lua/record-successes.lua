@@ -1,10 +1,11 @@
--- Records attempts that succeeded, each once, ends their jobs and takes the next one for each that has a token for it:
--- all that Redis has to do for most deliveries, in one step for several. Ends a resume by its trial. `home` is the prefix of a
--- delivery's partition, empty if it is that of the call. With `laneToken`, deliveries that are parked at the same
--- address may be taken, oldest first: up to `parkedFirst` in place of a job of the queue; if it is empty, one if the
--- queue has none for this worker. A job that another worker has by now is left to it. Returns the addresses of which
--- deliveries were parked, and for each success {'recorded', 'over' or 'repeated', deliveries parked at the address,
--- what endJob returns, what the queue gave, the jobs of parked deliveries}.
+-- Records several attempts that succeeded, each once, ends their jobs and takes a next job for each that comes with a
+-- token for it: for most deliveries Redis has nothing else to do. A trial that succeeds ends the resume. `home` is the
+-- prefix of a delivery's partition, empty if it is that of the call. With `laneToken`, deliveries that are parked at
+-- the same address may be taken, oldest first: up to `parkedFirst` of them in place of a job of the queue; if
+-- `parkedFirst` is empty, one, and only if the queue has no job for this worker. A job that another worker has by now
+-- is left to it. Returns the addresses whose deliveries were parked, and for each success {'recorded', 'over' or
+-- 'repeated', deliveries parked at the address, what endJob returns, the queue's next job, the jobs of parked
+-- deliveries}.
 --@include delivery-key
 --@include succeed
 --@include end-job

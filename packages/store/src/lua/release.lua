@@ -1,5 +1,5 @@
--- Puts up to `limit` deliveries of each of these lanes into the queue, oldest first, each with a new generation: in one
--- step for several lanes. `home` is the prefix of a lane's partition, empty if it is that of the call. Nothing leaves
+-- Puts up to `limit` deliveries of each of several lanes into the queue, oldest first, each with a new generation.
+-- `home` is the prefix of a lane's partition, empty if it is that of the call. Nothing leaves
 -- the held lane unless the address is active. Deliveries in another lane of an address that is not active are held from
 -- now on, except its trial and test deliveries (lib/may-pass.lua). An overdue one is due now, so its next attempt is
 -- not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns

@@ -1,8 +1,8 @@
 -- Puts the trial of an address that is resuming into the queue: of the oldest held deliveries, the one with the fewest
--- attempts. A trial that was held again, has ended or is gone is replaced; so is one that waits for a retry, whose
--- attempt a process recorded that knows no trials. With nothing left in a lane, the address becomes active. Returns
--- {'sent', delivery, attempts recorded}, {'waiting'} for the result of a trial or for other duties
--- to hold what is in another lane, or {'over'} if the address is not resuming any more.
+-- attempts. Replaces a trial that was held again, has ended or is gone; also one that waits for a retry, because a
+-- process that knows no trials recorded its attempt. With nothing left in a lane, the address becomes active. Returns
+-- {'sent', delivery, attempts recorded}, {'waiting'} for the result of a trial or for other duties to hold what is in
+-- another lane, or {'over'} if the address is not resuming any more.
 --@include add-job
 --@include release-held
 --@include end-resume

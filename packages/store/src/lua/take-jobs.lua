@@ -1,8 +1,8 @@
--- Takes the next jobs of each partition in `takes`, at most `limit` of each; of one in `marked` only if its marker says
--- that jobs were added, and removes the marker. `home` is the prefix of a partition, empty if it is that of the call.
--- Returns for each, first those of `takes`, a list of what readNext returns for each job, or the text of an error; and
--- the addresses of which deliveries were parked. If fewer wait, the last one in a list says when the next is due. An
--- event that several of them have is returned once.
+-- Takes the next jobs of each partition in `takes`, at most `limit` of each. Of a partition in `marked`, takes jobs
+-- only if its marker says that jobs were added, and removes the marker. `home` is the prefix of a partition, empty if
+-- it is that of the call. Returns for each partition, those of `takes` first, a list of what readNext returns for each
+-- job, or the text of an error; and the addresses whose deliveries were parked. If fewer jobs wait, the last entry of a
+-- list says when the next is due. An event that several jobs share is returned once.
 --@include next-job
 --@include error-text
 

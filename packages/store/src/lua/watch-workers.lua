@@ -1,11 +1,11 @@
 -- Renews the lease of a worker on its jobs in this partition, if `owner` names one, and takes over the jobs of dead
--- workers. A check, at most one in `checkMs` (0: none now), counts for every worker; a renewal starts the worker's
--- count again. So the time in which Redis is away counts as one check, and no clock but that of Redis matters. If that
--- was set back, the last check does not prevent the next one. A worker with `maxChecks` is dead for good under this
--- owner: its jobs are put back, at most `limit` of them in one call, then it is removed. A call that `goesOn` puts back
--- what the one before it left; if none comes, the next check does. Any other call looks at no worker but its own: of W
--- workers each renews, so all together would read W * W entries each second. Returns {'renewed', 'new' (its jobs from
--- before are lost) or 'dead'; jobs put back; 1 if more are left}.
+-- workers. A check, at most one in `checkMs` (0: none now), adds one to every worker's count; a renewal resets the
+-- worker's own. So an outage of Redis counts as one check, however long, and only the clock of Redis matters. If that
+-- was set back, the last check does not prevent the next one. A worker whose count is `maxChecks` is dead for good
+-- under this owner: its jobs are put back, at most `limit` of them in one call, then it is removed. A call that
+-- `goesOn` puts back what the call before it left; if none comes, the next check does. All other calls look only at the
+-- caller's own lease: if each of W workers looked at all, they would read W * W entries each second. Returns
+-- {'renewed', 'new' (its jobs from before are lost) or 'dead'; jobs put back; 1 if more are left}.
 --@include each-active
 --@include put-back
 local state = ''
@@ -32,7 +32,7 @@ end
 if #dead == 0 then return {state, 0, 0} end
 
 local moved = 0
--- The newest first: what is put back last is taken first.
+-- The newest job comes first: the job that is put back last is taken first.
 local isMore = eachActive(function(id, token)
   -- A lock has expired if no worker at all was there for as long: the job is that of a dead one too.
   if token and not isDead[string.match(token, '^[^:]*')] then return end

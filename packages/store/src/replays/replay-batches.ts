@@ -51,7 +51,7 @@ export async function startBatch(
   await runScript(store, 'saveReplayBatch', keys.prefixOfId(store, id), {
     id,
     text: JSON.stringify(batch),
-    // As long as its replays are listed.
+    // It is kept as long as its replays are listed.
     expiresAtMs: nowMs + 2 * store.retentionMs,
   });
   await stepBatch(store, id, nowMs);
@@ -74,8 +74,8 @@ export async function activeBatches(store: Store, partition: number): Promise<st
 }
 
 /**
- * Starts the replays of a batch that are not started, or cancels those that can be, as was decided. Several processes
- * may do it at once, and repeat it: a replay with an id is started once.
+ * Carries out the decision on a batch: starts its replays that are not started, or cancels those that can be cancelled.
+ * Several processes may do it at once, and repeat it: a replay with an id is started once.
  */
 export async function stepBatch(store: Store, batchId: string, nowMs: number): Promise<void> {
   const batch = await loadBatch(store, batchId);
@@ -86,7 +86,7 @@ export async function stepBatch(store: Store, batchId: string, nowMs: number): P
   }
   const { members, cancellation } = batch;
   for (const member of members) {
-    // Also before its cancellation: another process may be about to start it, which then changes nothing.
+    // Starts it even to cancel it: another process may be about to start it, and that start then changes nothing.
     await startMember(store, member, batch);
     if (cancellation) await cancelReplay(store, member.replayId, nowMs, { operator: cancellation.operator });
   }

@@ -12,8 +12,8 @@ const CHUNK = 500;
 /** Records that one count with a filter reads at most: about a second. */
 export const MAX_COUNTED = 50_000;
 /**
- * What one count removes from the index at most: 20,000 expired deliveries, about 50 ms. Held deliveries that ended as
- * expired are as old and still kept, so the search ends after 1,000 that are kept.
+ * The most that one count removes from the index: 20,000 deliveries whose record has expired, about 50 ms. Held
+ * deliveries that ended as expired are as old but still kept, so the search ends after 1,000 that are kept.
  */
 const PRUNED = { maxChunks: 40, maxKept: 1_000 };
 

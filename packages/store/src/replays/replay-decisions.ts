@@ -9,7 +9,7 @@ import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { loadReplays } from './replay-record.ts';
 
-/** Lets a replay make all its deliveries whatever its canary says. Returns why it cannot otherwise: it is gone, or its status. */
+/** Lets a replay make all its deliveries whatever its canary says. If it cannot, returns why: it is gone, or its status. */
 export async function continueReplay(
   store: Store,
   replayId: string,
@@ -36,7 +36,7 @@ export async function cancelReplay(
   return { kind: 'over', status: result };
 }
 
-/** What a script of a decision takes. The audit entry says how far the replay was. */
+/** The arguments for the script of a decision. The audit entry says how far the replay was. */
 async function decisionOn(
   store: Store,
   replayId: string,

@@ -82,7 +82,7 @@ async function fateOf(
   ]);
   if (exists === 0) return 'too_late';
   if (newest === undefined) return 'replayable';
-  // One that is gone has succeeded, and is kept for less long than the failed one.
+  // If the newest replay is gone, it has succeeded: a succeeded delivery is kept for less long than the failed one.
   return (await store.redis.hget(keys.deliveryKey(prefix, newest), 'st')) === FAILED ? 'replayable' : 'under_way';
 }
 

@@ -116,9 +116,9 @@ interface WantedReplay extends ReplayScope {
 }
 
 /**
- * Starts a bulk replay; `stepReplay` does the work. It ends at `lastCovered`, or it could go on as long as deliveries
- * fail. With `canary` it makes `CANARY_DELIVERIES` first, and goes on only when all of them are delivered. Throws
- * `StorageUnavailable` where a failover has lost it.
+ * Starts a bulk replay; `stepReplay` does the work. It ends at `lastCovered`, since otherwise it could go on for as long
+ * as deliveries fail. With `canary` it first makes `CANARY_DELIVERIES`, and goes on only when all of them are delivered.
+ * Throws `StorageUnavailable` if a failover has lost the replay.
  */
 export async function startReplay(
   store: Store,
@@ -155,7 +155,7 @@ export async function startReplay(
 }
 
 /**
- * The newest creation that a bulk replay begun now may cover: now, or that of the newest failed delivery, where the
+ * The latest creation time that a bulk replay begun now may cover: now, or that of the newest failed delivery if the
  * clock of an ingest process is ahead.
  */
 export async function lastCovered(store: Store, subscriptionId: string, nowMs: number): Promise<number> {
@@ -182,7 +182,7 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
     store.redis.hget(keys.replayKey(prefix, replayId), 'cursor'),
   ]);
   if (replay?.status !== 'running' && replay?.status !== 'canary') {
-    // What is cancelled stays until its deliveries have ended.
+    // A cancelled replay stays in the set until its deliveries have ended.
     if (replay?.status !== 'cancelled') await store.redis.srem(keys.activeReplaysKey(prefix), replayId);
     return false;
   }

@@ -6,7 +6,7 @@
 --@include joined
 --@include address
 
--- Whether any of the queues that the script takes from may have delayed jobs, and jobs with a priority. Mostly none has.
+-- Whether any queue that the script takes from may have delayed jobs, and jobs with a priority. Usually none has.
 local mayHaveDelayed, mayHavePrioritized = true, true
 -- Looks for retries in the queues of several partitions, a list of {prefix = …}, with two calls in place of two for each.
 local function lookForRetries(partitions)
@@ -21,8 +21,8 @@ local function lookForRetries(partitions)
   mayHavePrioritized = call('EXISTS', unpack(prioritized)) > 0
 end
 
--- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does. What a script may not
--- promote any more is left to the next one.
+-- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does. Retries above the limit of
+-- this script are left to the next script.
 local mayPromote = MAX_PROMOTED
 local function promoteDue(nowMs)
   if mayPromote <= 0 then return end
@@ -57,8 +57,8 @@ local function mayTake(nowMs)
 end
 
 -- Whether the address of a delivery may have one more job active, in all workers, besides the one that popJob has put
--- into the list of the active ones. Where operators limit how many may be active, what is left beyond a share of them
--- is for addresses that have none, so a flood leaves places to others.
+-- into the list of active jobs. If operators limit how many may be active, only a share of the places is for any
+-- address; the rest is for addresses that have no active job, so a flood leaves places to others.
 local function hasPlace(deliveryId)
   local queue = queues[prefix]
   if not queue.maxActive or queue.maxActive > MAX_ACTIVE_LOOKED_THROUGH then return true end
@@ -80,7 +80,7 @@ local function popJob(nowMs)
   if mayTake(nowMs) then
     local active = KEY_QUEUE .. 'active'
     local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
-    -- Most queues have no retries. `pc` counts those that were added; BullMQ removes it when none is left.
+    -- Most queues have no retries. `pc` counts the retries that were added; BullMQ removes it when none is left.
     if not id and mayHavePrioritized and call('EXISTS', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'pc') > 0 then
       id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
       if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
@@ -98,8 +98,9 @@ local function wakeNext()
   if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
 end
 
--- The text of the event of a delivery, which is in `partition` if that is not its own; false if it is long, in a
--- partition that is not named or that a script may not use from here, or in a joint record: that of a replay may be.
+-- Returns the text of a delivery's event, which is in `partition` if given, else in the delivery's own. Returns false
+-- if the text is long, in a partition that is not named or that this script may not use, or (for a replay) in a joint
+-- record.
 local function readEvent(event, partition, spansPartitions)
   if string.byte(event) == JOINT_SLASH then return false end
   local own = prefix
@@ -159,7 +160,7 @@ local function endParking(taken)
   jobsToEnd = {}
 end
 
--- After an error: the jobs of what is not parked yet stay active without a lock, so BullMQ's stalled check puts them back.
+-- After an error, the jobs of deliveries not yet parked stay active without a lock, so BullMQ's stalled check puts them back.
 local function forgetParking() jobsToEnd, toPark = {}, {} end
 
 -- What the attempt of a job needs: {id, fields of the delivery, fields of its address, subscription, url, text of its
@@ -205,7 +206,7 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
     local isWhole = isJoint(deliveryId)
     local found, sub, st = readDelivery(deliveryId, isWhole, id)
     local isParked = false
-    -- What has no place is not told: it would come back at once. The end of the address's job, wherever it is, releases it.
+    -- The worker is not told of a delivery without a place, which would come back at once. When the address's job ends anywhere, it is released.
     local mayBeActive = not sub or hasPlace(deliveryId)
     if sub and not (mayBeActive and admit(sub)) then
       local all = isWhole and fieldsOf(found) or {g = found[2], x = found[3], c = found[5]}
@@ -249,13 +250,13 @@ local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitio
       -- Others have ended while they were parked.
       if st == PENDING or st == WAITING_FOR_RETRY then
         local id, generation = makeJob(deliveryId, sub, eventOf(deliveryId, not isWhole and found[4]), st == WAITING_FOR_RETRY, nowMs)
-        -- Before anything that may fail: nobody looks for a job that exists and is in no list.
+        -- Comes before anything that may fail: no process looks for a job that exists but is in no list.
         call('LPUSH', KEY_QUEUE .. 'active', id)
         lock(id, token, lockMs)
         setGeneration(found, isWhole, generation)
         taken[#taken + 1] = withAddress(id, sub, found, isWhole, known, spansPartitions)
       elseif st == HELD then
-        -- It, and those after it, are for release.lua.
+        -- release.lua handles this delivery and those after it.
         for j = i, #popped, 2 do call('ZADD', lane, popped[j + 1], popped[j]) end
         tries = 0
         break
