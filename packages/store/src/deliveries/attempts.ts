@@ -172,7 +172,7 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
 }
 
 /**
- * `repeated`: this attempt had been recorded already; `over`: the delivery had ended meanwhile; neither changes anything.
+ * `repeated`: this attempt had been recorded already; `over`: the delivery had ended. Nothing was changed in either case.
  * `paused`: whether this failure paused the address. `parked`: the number of its deliveries that wait for a slot.
  */
 export type Recorded = ScriptResult<'recordFailure'>;
@@ -240,7 +240,7 @@ function unlessUnavailable(error: unknown): void {
 
 /**
  * Records an attempt that succeeded, ends its job, and takes the next job if there is a token for it, in one step. One
- * script does this for all successes of one turn of the event loop. A response is kept only if an attempt failed before.
+ * script does this for all successes of one turn of the event loop. The response is kept only after a failed attempt.
  * `code`: 0, or BullMQ's error code if the job could not be ended.
  */
 export function recordSuccess(

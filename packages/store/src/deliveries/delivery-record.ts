@@ -27,7 +27,7 @@ export type StoredDelivery = Delivery & {
   hadResponses: boolean;
 };
 
-/** How long a failed delivery and its event are kept; also the least time for which an unfinished one's event is kept. */
+/** How long a failed delivery and its event are kept, and at least how much longer the event of an unfinished one. */
 export function keptWhileUnfinishedMs(store: Store): number {
   return store.retentionMs + Math.min(store.retentionMs, GRACE_MS);
 }

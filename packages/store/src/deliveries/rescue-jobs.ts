@@ -11,8 +11,8 @@ const RESCUE_CHUNK = 500;
 /**
  * Searches the deliveries that are `pending` or `waiting_for_retry` and were made until `beforeMs`, oldest first, from
  * after an entry. Gives each one that is in no lane and has no job a new generation and its job. Ends after
- * `maxLookedAt` entries, or after `maxRead` that are in no lane, or up to a chunk of 500 later. `next` is the entry after
- * which the following call goes on, undefined at the end. If two processes do it at once, only one adds the job.
+ * `maxLookedAt` entries, or after `maxRead` that are in no lane, or up to a chunk of 500 later. `next` is the entry
+ * after which the following call goes on, undefined at the end. If two processes do it at once, only one adds the job.
  */
 export async function rescueJobs(
   store: Store,

@@ -116,9 +116,9 @@ interface WantedReplay extends ReplayScope {
 }
 
 /**
- * Starts a bulk replay; `stepReplay` does the work. It ends at `lastCovered`, since otherwise it could go on for as long
- * as deliveries fail. With `canary` it first makes `CANARY_DELIVERIES`, and goes on only when all of them are delivered.
- * Throws `StorageUnavailable` if a failover has lost the replay.
+ * Starts a bulk replay; `stepReplay` does the work. It ends at `lastCovered`, since otherwise it could go on for as
+ * long as deliveries fail. With `canary` it first makes `CANARY_DELIVERIES`, and goes on only when all of them are
+ * delivered. Throws `StorageUnavailable` if a failover has lost the replay.
  */
 export async function startReplay(
   store: Store,
