@@ -172,7 +172,7 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
 }
 
 /**
- * `repeated`: this attempt had been recorded already; `over`: the delivery had ended. Nothing was changed in either case.
+ * `repeated`: this attempt had been recorded already; `over`: the delivery had ended. Both changed nothing.
  * `paused`: whether this failure paused the address. `parked`: the number of its deliveries that wait for a slot.
  */
 export type Recorded = ScriptResult<'recordFailure'>;
