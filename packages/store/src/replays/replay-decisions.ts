@@ -9,7 +9,7 @@ import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { loadReplays } from './replay-record.ts';
 
-/** Lets a replay make all its deliveries whatever its canary says. Otherwise returns why not: it is gone, or its status. */
+/** Lets a replay make all its deliveries whatever its canary says; or returns why not: it is gone, or its status. */
 export async function continueReplay(
   store: Store,
   replayId: string,
