@@ -11,21 +11,23 @@ const FAILURE = { error: Object.assign(new Error('certificate'), { code: 'EPROTO
 const FAILED = { kind: 'connection_failed', error: 'tls', detail: 'EPROTO', ip: '203.0.113.1' };
 const HOST = 'receiver.test';
 
-/** A receiver that nobody trusts. Each handshake with it takes `costMs` of the event loop, by the test's clock. */
+/** A receiver that nobody trusts. By the test's clocks, each handshake with it takes `ms`, and as much CPU unless `cpuMs` says so. */
 async function costlyReceiver() {
   const clock = fakeClock(0);
-  const cost = { ms: 0 };
+  const cpu = fakeClock(0);
+  const cost: { ms: number; cpuMs?: number } = { ms: 0 };
   let handshakes = 0;
   const server = createServer({
     ...testCertificate,
     SNICallback(_name, done) {
       handshakes += 1;
       clock.advance(cost.ms);
+      cpu.advance(cost.cpuMs ?? cost.ms);
       done(null, createSecureContext(testCertificate));
     },
   });
   const url = `https://${HOST}:${await listening(server, '127.0.0.1')}/`;
-  const from = testSender({ resolve: resolvingTo('127.0.0.1'), now: clock.now });
+  const from = testSender({ resolve: resolvingTo('127.0.0.1'), now: clock.now, cpuNow: cpu.now });
   return { clock, cost, send: () => from.send(post(url)), handshakes: () => handshakes };
 }
 
@@ -49,11 +51,18 @@ describe('a host whose handshakes fail', () => {
     for (let i = 0; i < 3; i++) await send();
     expect(handshakes()).toBe(3);
   });
+  it('gets one for each attempt if the process only stood still meanwhile', async () => {
+    const { cost, send, handshakes } = await costlyReceiver();
+    cost.ms = 3_000;
+    cost.cpuMs = 49;
+    for (let i = 0; i < 3; i++) await send();
+    expect(handshakes()).toBe(3);
+  });
 });
 
 it('ends the other handshakes with the host that are in progress, or begin in the pause', () => {
   const clock = fakeClock(0);
-  const handshakes = createCostlyHandshakes(clock.now);
+  const handshakes = createCostlyHandshakes(clock.now, clock.now);
   const [first, ...others] = [HOST, HOST, 'other.test'].map((host) => {
     const abort = jest.fn();
     return { abort, handshake: handshakes.begin(host, abort) };
@@ -70,7 +79,7 @@ it('ends the other handshakes with the host that are in progress, or begin in th
 
 describe('after the pause', () => {
   const clock = fakeClock(0);
-  const handshakes = createCostlyHandshakes(clock.now);
+  const handshakes = createCostlyHandshakes(clock.now, clock.now);
   const handshake = (ms: number, failure?: typeof FAILURE) => {
     const begun = handshakes.begin(HOST, () => undefined);
     clock.advance(ms);

@@ -9,7 +9,7 @@ import { resultOfError, type SendOutcome } from './result.ts';
 
 /** How often it is looked whether the event loop was blocked, while a handshake is in progress. */
 const TICK_MS = 10;
-/** Shorter blocks are ordinary: a usual handshake takes 2 ms, and other work has turns of some milliseconds. */
+/** Less CPU at once is ordinary: a usual handshake takes 2 ms, and other work has turns of some milliseconds. */
 const MIN_BLOCKED_MS = 50;
 /** A failed handshake that blocked the event loop is followed by a pause that is this many times as long. */
 const PAUSE_FACTOR = 100;
@@ -38,18 +38,21 @@ export interface Handshake {
 
 export type CostlyHandshakes = ReturnType<typeof createCostlyHandshakes>;
 
-/** `now` is a monotonic clock in milliseconds. */
-export function createCostlyHandshakes(now: () => number) {
+/**
+ * `now` is a monotonic clock in milliseconds. `cpuNow` is the CPU time of this thread: a process that is suspended or
+ * waits for a core has not been blocked by a handshake.
+ */
+export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) {
   const pauses = new LRUCache<string, Pause>(atMost(MAX_HOSTS));
   const inProgress = new Set<Handshake>();
-  let lookedAtMs = 0;
+  let lookedAtCpuMs = 0;
   let ticks: NodeJS.Timeout | undefined;
   /** Which of the handshakes in progress has blocked the event loop is not known, so it counts for each. */
   const look = () => {
-    const nowMs = now();
-    const gapMs = nowMs - lookedAtMs;
-    lookedAtMs = nowMs;
-    if (gapMs >= MIN_BLOCKED_MS) for (const handshake of inProgress) handshake.blockedMs += gapMs;
+    const cpuMs = cpuNow();
+    const turnMs = cpuMs - lookedAtCpuMs;
+    lookedAtCpuMs = cpuMs;
+    if (turnMs >= MIN_BLOCKED_MS) for (const handshake of inProgress) handshake.blockedMs += turnMs;
   };
 
   return {
@@ -96,4 +99,9 @@ export function createCostlyHandshakes(now: () => number) {
       if (pause) pause.isTried = false;
     },
   };
+}
+
+function threadCpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
 }

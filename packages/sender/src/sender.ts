@@ -34,6 +34,8 @@ export interface SenderOptions {
   onConnected?: ((origin: string, ip: string) => void) | undefined;
   /** Clock for the age of connections, in milliseconds; monotonic. */
   now?: (() => number) | undefined;
+  /** CPU time of this thread in milliseconds. */
+  cpuNow?: (() => number) | undefined;
 }
 
 interface Context {
@@ -50,7 +52,7 @@ export function createSender(options: SenderOptions): Sender {
   const lookup = guardedLookup(options.allowedNetworks, options.resolve);
   const checkedUrlOf = createCheckedUrls(options.allowedNetworks);
   const now = options.now ?? (() => performance.now());
-  const handshakes = createCostlyHandshakes(now);
+  const handshakes = createCostlyHandshakes(now, options.cpuNow);
   const context: Context = {
     connect: createConnect({ lookup, ca: options.ca, handshakes, onConnected: options.onConnected }),
     connections: createConnections(now),
