@@ -18,6 +18,8 @@ export interface Address {
   inFlight: ActiveList<Slot>;
   /** Moving mean of how long its attempts took; undefined before the first has ended. */
   meanMs: number | undefined;
+  /** When its last attempt ended. */
+  learnedAtMs: number;
   /** Moving mean of the attempts' outcomes: 1 for a failure, 0 for a success. */
   failing: number;
   refusedAtMs: number;
@@ -69,6 +71,7 @@ export function learn(
 ): void {
   const tookMs = (answered?.atMs ?? now()) - acquiredAtMs;
   addToMean(address, tookMs);
+  address.learnedAtMs = now();
   for (const group of groups) addToMean(group, tookMs);
   address.failing += WEIGHT * (Number(failed) - address.failing);
 }
@@ -87,6 +90,7 @@ export function newAddress(id: string): Address {
     id,
     inFlight: new ActiveList(),
     meanMs: undefined,
+    learnedAtMs: 0,
     failing: 0,
     refusedAtMs: 0,
     mayHaveParked: false,

@@ -60,6 +60,8 @@ export class SlotLimits {
   readonly #failing: number;
   readonly #fastHost: number;
   readonly #slowHost: number;
+  /** When known addresses last hung together and had all slots: what was known of any address then may be wrong. */
+  #hungAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LimitOptions, state: SlotState) {
     const { total, perAddress, perHost } = options;
@@ -93,9 +95,17 @@ export class SlotLimits {
     const free = Math.min(ownFree, totalFree);
     // The address fits even if all attempts in flight were further ones: no need to count those.
     if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
-    const first = own === 0 && address.meanMs !== undefined ? 1 : 0;
+    const first = own === 0 && this.#isKnown(address) ? 1 : 0;
     const further = Math.min(this.#further - this.#furtherSlots(), this.#unreserved - inFlight);
     return { free: Math.min(free, first + Math.max(0, further)), waitsFor: 'any' };
+  }
+
+  /** To be called when an attempt is over, before its slot is free. */
+  attemptOver(): void {
+    const { all } = this.#state;
+    const nowMs = this.#options.now();
+    if (all.inFlight.size < this.#options.total || !isStalled(all, nowMs)) return;
+    if (this.#countSlow().slots > this.#unreserved) this.#hungAtMs = nowMs;
   }
 
   /** How many more slots of a host or an IP (or of all) the address may acquire. */
@@ -160,6 +170,11 @@ export class SlotLimits {
     return (address.meanMs ?? 0) > SLOW_MS || isStalled(address, nowMs);
   }
 
+  /** Whether an attempt to it has ended, and since all slots hung last. */
+  #isKnown({ meanMs, learnedAtMs }: Address): boolean {
+    return meanMs !== undefined && learnedAtMs > this.#hungAtMs;
+  }
+
   #ownFreeOf(address: Address): number {
     return (address.failing > FAILING ? this.#failing : this.#options.perAddress) - address.inFlight.size;
   }
@@ -176,7 +191,7 @@ export class SlotLimits {
     const nowMs = this.#options.now();
     const { busy } = this.#state;
     for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
-      if (!this.isSlow(address, nowMs)) slots += address.inFlight.size - (address.meanMs === undefined ? 0 : 1);
+      if (!this.isSlow(address, nowMs)) slots += address.inFlight.size - (this.#isKnown(address) ? 1 : 0);
     }
     return slots;
   }

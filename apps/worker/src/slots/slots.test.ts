@@ -123,6 +123,22 @@ describe('many fast addresses that begin to hang together', () => {
     const again = hanging.flatMap((id) => acquireAll(id));
     expect(again.length).toBeLessThanOrEqual(50);
   });
+  it('get all slots if there are a hundred of them, but not a second time', () => {
+    const hanging = names('hanging', 300);
+    for (const id of [...hanging, 'healthy']) attempt(id, 5);
+    const acquireOne = (id: string) => acquireAll(id, { most: 1 });
+    const first = hanging.flatMap(acquireOne);
+    expect(first).toHaveLength(100);
+    clock.advance(8_000);
+    releaseAll(first, true);
+    attempt('healthy', 5);
+    expect(hanging.slice(100).flatMap(acquireOne)).toHaveLength(70);
+    clock.advance(501);
+    expect(hanging.slice(170).flatMap(acquireOne)).toHaveLength(20);
+    clock.advance(501);
+    expect(hanging.slice(190).flatMap(acquireOne)).toHaveLength(0);
+    expect(countOf('healthy', { most: 1 })).toBe(1);
+  });
 });
 
 describe('slots of one host', () => {

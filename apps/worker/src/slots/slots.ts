@@ -217,7 +217,9 @@ export class Slots {
    */
   release(slot: Slot, failed: boolean | undefined, parked: number, followedBy = NOT_FOLLOWED): Capacity[] {
     const { address } = slot;
-    if (!address.inFlight.delete(slot)) return [];
+    if (!address.inFlight.has(slot)) return [];
+    this.#limits.attemptOver();
+    address.inFlight.delete(slot);
     if (address.inFlight.size === 0) this.#busy.delete(address);
     const groups = slot.answered ? slot.groups.concat(slot.answered.groups) : slot.groups.slice();
     for (const group of groups) leave(slot, group);
