@@ -146,7 +146,7 @@ function attemptContext(
   return {
     ...parts,
     onError(err) {
-      // While Redis can't be used, all that it refuses is reported once.
+      // While Redis is unavailable, `parts.onError` reports all its errors once.
       if (!storage.isOpen() || err instanceof StorageUnavailable) parts.onError(err);
       else logger[isJobGone(err) ? 'warn' : 'error']({ err }, 'queue.failed');
     },

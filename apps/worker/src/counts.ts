@@ -14,7 +14,7 @@ interface AttemptedAddress {
 
 export function createAttemptCounts(store: Store, clock: Clock) {
   let counts = noCounts();
-  /** What a flush could not add. */
+  /** Counts that the last flush took and Redis has not added yet. */
   let unsaved = noCounts();
   const save = async () => {
     if (unsaved.succeeded + unsaved.failed + unsaved.addresses.size > 0) await addCounts(store, unsaved, clock.now());

@@ -83,7 +83,7 @@ export function createWorkerMetrics(registry: Registry) {
   };
 }
 
-/** 0 where the clock of another process was ahead: the sum of a histogram must not fall. */
+/** Returns 0 if the start is in the future, by a clock of another process: the sum of a histogram must not decrease. */
 function secondsFrom(startMs: number, endMs: number): number {
   return Math.max(0, endMs - startMs) / 1000;
 }

@@ -49,7 +49,7 @@ const GOOD_NEWS: readonly NoticeType[] = ['replay.done', 'outage.ended', 'subscr
 const MAX_BATCHES_PER_RUN = 20;
 const FIRST_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 60_000;
-/** Refused notices whose wait is remembered. Others are posted again at once. */
+/** Refused notices whose wait is remembered. Further ones are posted again without a wait. */
 const MAX_REFUSED = 1_000;
 /** A notice that was not accepted for this long is dropped. */
 const GIVE_UP_AFTER_MS = DAY_MS;
@@ -82,8 +82,9 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
-  /** When notices are posted at all, and when those that were refused are posted again, by id. */
+  /** Until when nothing is posted. */
   let all = AT_ONCE;
+  /** Until when each refused notice is not posted, by id. */
   const refused = new LRUCache<string, Wait>(atMost(MAX_REFUSED));
   const isOver = ({ untilMs }: Wait) => performance.now() >= untilMs;
 
@@ -98,8 +99,8 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   };
 
   /**
-   * Posts the oldest logged notices after an entry. Returns the last of them if there may be more to post now: where
-   * none is accepted, all wait; where others are, only those that were refused.
+   * Posts a batch of logged notices, oldest first, beginning after an entry. If none is accepted, all notices wait; if
+   * some are, only the refused ones wait. Returns the last entry of the batch if more notices may follow it.
    */
   const post = async (partition: number, after?: string): Promise<string | undefined> => {
     const upTo = logged.get(partition);
@@ -138,7 +139,7 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   };
 }
 
-/** Reports notices that were dropped unsent. Those are counted twice if the process dies in between. */
+/** Logs and counts notices that were dropped unsent. They are counted twice if the process dies before `reportedDropped`. */
 async function reportDropped({ store, logger, metrics }: NoticeContext, partition: number): Promise<void> {
   const count = await droppedNotices(store, partition);
   if (count === 0) return;
@@ -177,7 +178,7 @@ function subjectOf(notice: Notice) {
   };
 }
 
-/** Posts a notice. Returns whether it needs no further try. */
+/** Posts a notice. Returns true if it is done: accepted, given up, or not to be posted since `NOTICE_URL` is not set. */
 async function postNotice(context: NoticeContext, notice: WaitingNotice): Promise<boolean> {
   if (context.to === undefined) return true;
   const { url, secret, sender } = context.to;

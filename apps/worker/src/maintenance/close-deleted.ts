@@ -4,18 +4,18 @@ import { closeInSteps } from '@posthorn/dispatch';
 import { closingSubscriptions } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** What a run may cost, in steps that find nothing. Each looks at 500 index entries, whosever they are. */
+/** The upper limit of a run's cost. Its unit is a step that finds nothing: it scans 500 index entries of the partition. */
 const COST_PER_RUN = 200;
 /** Deliveries whose end costs as much as one such step. */
 const DELIVERIES_PER_COST = 50;
 
 /**
- * Takes the subscriptions in turns, so that a large one does not delay the others; nor does one that fails. A run goes
- * on where the one before it ended. Only unfinished deliveries are ended and only leftovers removed, so a second process
- * (or the console) at the same time changes nothing.
+ * Takes the subscriptions in turns, so that neither a large one nor one that fails delays the others. A run continues
+ * where the previous one ended. It ends only unfinished deliveries and removes only leftovers, so a second process (or
+ * the console) at the same time does no harm.
  */
 export const closeDeleted = ({ store, jobQueues, clock }: DutyContext): Duty => {
-  /** The rest of those that the last run has begun, by subscription. */
+  /** The remaining steps of each subscription that an earlier run has begun. */
   const begun = new Map<string, ReturnType<typeof closeInSteps>>();
   return {
     name: 'close_deleted',
@@ -27,11 +27,11 @@ export const closeDeleted = ({ store, jobQueues, clock }: DutyContext): Duty => 
       for (const id of begun.keys())
         if (partitionOf(id, store.partitions) === partition && !closing.has(id)) begun.delete(id);
       let left = COST_PER_RUN;
-      // One that is not done has its next turn at the end of the queue, which grows while it is worked through.
+      // A subscription that is not done is appended again: the loop also takes what is appended while it runs.
       await eachInTurn(queue, async (id) => {
         if (left <= 0) return;
         const steps = begun.get(id) ?? closeInSteps({ store, jobQueues }, id, clock.now);
-        // After an error it begins again.
+        // If this step throws, the next run starts this subscription from the beginning.
         begun.delete(id);
         const step = await steps.next();
         left -= 1;

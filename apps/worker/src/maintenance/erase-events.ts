@@ -27,7 +27,7 @@ type Uncounted = Omit<Erasure, 'counts'>;
  * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
-  /** Erases what has been found in the partition, oldest look first. */
+  /** Erases events that were found in the partition, those that are due longest first. */
   const erase = async (erasure: Uncounted, partition: number, shares: number) => {
     const limit = Math.ceil(MAX_EVENTS / shares);
     let left = Math.ceil(MAX_DELIVERIES / shares);
@@ -45,7 +45,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
   };
   const settle = async (id: string) => {
     const { passes, left } = await erasureProgress(store, id);
-    // After the progress: these counts have everything that was done by then.
+    // Loaded after the progress, so that the counts include all work that the progress knows of.
     const [erasure] = await loadErasures(store, [id]);
     const next = erasure && nextErasureStatus(erasure, passes, left, clock.now());
     if (!next || !(await settleErasure(store, erasure, next, clock.now()))) return;
@@ -66,7 +66,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     onlyWithWork: true,
     async run(partition) {
       const ids = await openErasures(store);
-      // One that fails, for example because its value was sealed with a lost key, does not stop the others.
+      // An erasure that fails, for example because its value was sealed with a lost key, does not stop the others.
       throwRejections(await Promise.allSettled(ids.map((id) => work(id, partition, ids.length))));
     },
   };

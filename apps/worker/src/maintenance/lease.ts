@@ -18,7 +18,7 @@ export type Lease = ReturnType<typeof createLease>;
 
 /** A lease that is not renewed expires after this, for example because its process died. */
 const LEASE_MS = 5_000;
-/** A lease that was renewed more recently is left alone: of the renewals, one a second, each gets every other one. */
+/** A lease younger than this is not renewed. `renew` runs once a second, so it renews each lease every 2 s. */
 const RENEW_AFTER_MS = 1_500;
 /** A process in which a duty has not succeeded in a partition for this long hands the lease over. */
 const MAX_FAILING_MS = 300_000;
@@ -65,13 +65,13 @@ export function createLease({ store, logger, partitions, holder, duties, elapsed
     succeeded: (duty: string, partition: number) => void leases.get(partition)?.succeededAtMs.set(duty, elapsedMs()),
     /** Acquires every lease that is free and renews those held. To be called more often than leases expire. */
     async renew(): Promise<void> {
-      // Read before the calls to Redis: a lease must not last longer here than there.
+      // Read before the calls to Redis: a lease must expire in this process no later than in Redis.
       const nowMs = elapsedMs();
       const allowed = partitions.filter((partition) => nowMs >= (notBeforeMs.get(partition) ?? 0));
       const held = allowed.filter((partition) => current(partition));
       const others = allowed.filter((partition) => !held.includes(partition));
       const renewAll = (some: readonly number[]) => Promise.all(some.map((partition) => renew(partition, nowMs)));
-      // All at once: the time that slow partitions take does not add up.
+      // Concurrently, so that the delays of slow partitions do not add up.
       await Promise.all([renewAll(held), freeLeases(store, 'maintenance', others, holder).then(renewAll)]);
     },
     /** Releases every lease held. */

@@ -23,9 +23,9 @@ export interface MaintenanceContext extends DutyContext {
 }
 
 const RENEW_EVERY_MS = 1_000;
-/** How long the duties share what one of them found when it looked for work. Shorter than any interval of a duty. */
+/** How long the duties share one answer to the question where there is work. Shorter than any interval of a duty. */
 const WORK_KNOWN_MS = 400;
-/** How long a duty that has other partitions waits for one: far longer than the bounded work of a run takes. */
+/** How long a duty waits for one of several partitions before it goes to the next: a run takes far less. */
 const MAX_WAIT_MS = 5_000;
 
 /**
@@ -114,8 +114,8 @@ interface RunnerContext {
 }
 
 /**
- * One run of a duty over the partitions of this process. An error in one partition does not affect the next, nor does
- * one whose master does not reply: it is left out until its run has ended.
+ * Returns a function that runs a duty in each partition of this process. A partition that fails, or whose master does
+ * not reply, does not stop the others. While its last run has not ended, a partition is skipped and counted as failed.
  */
 function createDutyRunner(duty: Duty, { partitions, lease, withWork, metrics, logger }: RunnerContext) {
   const { lastSuccess, errors } = metrics;

@@ -3,15 +3,16 @@ import { pruneFinished, pruneSucceeded } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /**
- * As many entries go as deliveries were made, so this is far more than a partition delivers in 10 s: 200,000. Those that
- * stay are looked at again and again, so they get less of a run.
+ * Upper limits of a run, for each index. 400 chunks of 500 are 200,000 entries: far more than a partition delivers in
+ * the 10 s between two runs, so pruning keeps up. Entries whose record still exists are checked again and again, so a
+ * run ends after 10,000 of them.
  */
 const LIMITS = { maxChunks: 400, maxKept: 10_000 };
 
 /**
- * Removes only entries whose record is gone. A run goes on where the one before it ended: many may be kept longer than
- * most of their status, such as those that succeeded when `RETENTION_SUCCEEDED` was longer. Two processes at once shift
- * each other's offsets: an entry that one of them skips is removed by a later run.
+ * Removes only entries whose record is gone. A run continues where the previous one ended, to get past many records
+ * that are kept for longer than usual, such as those that succeeded when `RETENTION_SUCCEEDED` was longer. Two
+ * processes at once shift each other's offsets: an entry that one of them skips is removed by a later run.
  */
 export const pruneIndexes = ({ store, clock }: DutyContext): Duty => {
   const indexes = [

@@ -5,8 +5,8 @@ import type { Duty, DutyContext } from './duty.ts';
 /** Time between the starts of two sweeps. A sweep takes one part in each run. */
 const SWEEP_EVERY_MS = 10_000;
 /**
- * Deliveries in a part: a few milliseconds of Redis. Those that are parked cost far less than those whose job is looked
- * for, and a lost job may be behind millions of them.
+ * Deliveries in a part: a few milliseconds of Redis. `maxRead` limits those whose job is looked for. Deliveries in a
+ * lane cost far less, and the delivery with the lost job may be behind millions of them.
  */
 const LIMITS = { maxLookedAt: 5_000, maxRead: 500 };
 /** A younger delivery may still get its job from a process of 0.1.0. */
@@ -21,8 +21,8 @@ interface Sweep {
 const NEVER: Sweep = { startedAtMs: Number.NEGATIVE_INFINITY, isDone: true, after: undefined };
 
 /**
- * Sweeps the deliveries that need a job. One script looks for a job and adds it, so of two processes at once one adds
- * it. A new job has a new generation, so that an old one that turns up does nothing.
+ * Sweeps the deliveries that need a job. The script that finds no job also adds the new one, so of two processes at
+ * once only one adds it. A new job has a new generation: if the old job turns up after all, it does nothing.
  */
 export function rescueLostJobs(context: DutyContext): Duty {
   const { store, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS } = context;

@@ -1,4 +1,4 @@
-/** Maintenance duty: starts the bulk replays of batches that a console has left, and works through bulk replays and their cancellations. */
+/** Maintenance duty: starts bulk replays that a console has left unstarted in their batch, and works through bulk replays and cancellations. */
 import { eachInTurn } from '@posthorn/core';
 import { stepCancellation } from '@posthorn/dispatch';
 import { activeBatches, activeReplays, stepBatch, stepReplay } from '@posthorn/store';
@@ -8,8 +8,8 @@ import type { Duty, DutyContext } from './duty.ts';
 const STEPS_PER_RUN = 20;
 
 /**
- * Takes the running replays in turns, so that a large one does not delay the others; nor does one that fails. A step
- * counts only if the replay's cursor is still where the step began, so two processes at once replay nothing twice.
+ * Takes the running replays in turns, so that neither a large one nor one that fails delays the others. A step takes
+ * effect only if the replay's cursor is still where the step began, so two processes at once replay nothing twice.
  */
 export const runReplays = ({ store, jobQueues, clock }: DutyContext): Duty => ({
   name: 'run_replays',
@@ -24,7 +24,7 @@ export const runReplays = ({ store, jobQueues, clock }: DutyContext): Duty => ({
     const stepReplays = async () => {
       const queue = await activeReplays(store, partition, STEPS_PER_RUN);
       let left = STEPS_PER_RUN;
-      // A replay that is not done has its next turn at the end of the queue, which grows while it is worked through.
+      // A replay that is not done is appended again: the loop also takes what is appended while it runs.
       await eachInTurn(queue, async (id) => {
         if (left-- > 0 && (await stepOf(id))) queue.push(id);
       });

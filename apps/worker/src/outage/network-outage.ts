@@ -39,7 +39,7 @@ const ROUND_GAP_MS = 500;
 const HEAD_START_MS = 500;
 /** With attempts in flight, this long without any response or connection starts a round of probes. */
 const SILENCE_MS = 4_000;
-/** Every so many checks of an outage, other subscriptions are probed too: the remembered sites may be gone for good. */
+/** During an outage, every 30th check also probes other subscriptions: the remembered sites may be gone for good. */
 const CHECKS_BETWEEN_MORE_URLS = 30;
 
 /** Connection errors not caused by the receiver. */
@@ -54,7 +54,7 @@ const UNREACHED = new Set([
   'EPERM',
 ]);
 
-/** This process or its machine can open no more sockets: whatever else is reached meanwhile, the receiver saw nothing. */
+/** This process or its machine can open no more sockets. The receiver saw nothing, even if other sites are reached. */
 const NO_SOCKET = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
 /** What proves after a failure that the network works: a resolved name, a new connection, or any response. */
@@ -63,7 +63,7 @@ type Evidence = SiteKind | 'response';
 /** A failed attempt whose cause is not known yet. */
 interface Doubt {
   needs: Evidence;
-  /** Which sites can prove it. */
+  /** The kind of sites that are probed to settle it. */
   kind: SiteKind;
   /** The group of the failed site, which can't be a witness. */
   group: string;
@@ -77,7 +77,7 @@ export class Outages {
   /** Kinds with a round in progress. */
   readonly #rounds = new Set<SiteKind>();
   readonly #roundEndedAtMs = { dns: Number.NEGATIVE_INFINITY, connection: Number.NEGATIVE_INFINITY };
-  /** Resolves at the next piece of evidence, by the kind of outage that it ends. */
+  /** For each kind of outage, resolves at the next evidence that would end it. */
   readonly #nextEvidence = { dns: newEvidence(), connection: newEvidence() };
   #outage: Outage | undefined;
   #endedAtMs = 0;
@@ -114,9 +114,10 @@ export class Outages {
 
   /**
    * Whether an attempt failed because of an outage, or because this process has no socket for it: then it must not be
-   * counted. Returns a promise only if the attempt reached nothing, neither a connection nor a response. It resolves
-   * when something else was reached, or when the probes have ended. `startedAtMs`: when the attempt began. An attempt
-   * that began before the end of an outage, and reached nothing, failed because of it.
+   * counted. Returns a promise only if the result leaves the cause open: the name did not resolve, no connection was
+   * established, or no response came in time. It resolves when another site was reached, or when the probes have ended.
+   * `startedAtMs`: when the attempt began. A failure whose cause is open and that began before the end of an outage is
+   * caused by that outage.
    */
   isOurs(result: SendResult, url: string, startedAtMs: number): boolean | Promise<boolean> {
     if (result.kind === 'connection_failed' && NO_SOCKET.has(result.detail)) {
@@ -186,7 +187,7 @@ export class Outages {
     return [...this.#doubts].filter((doubt) => doubt.kind === kind);
   }
 
-  /** Runs one round per kind at a time. A doubt that came too late for a round starts another. */
+  /** Runs one round per kind at a time. A doubt that came too late for a round starts the next one. */
   async #runRounds(kind: SiteKind, isSilent = false): Promise<void> {
     if (this.#rounds.has(kind)) return;
     this.#rounds.add(kind);
@@ -201,7 +202,7 @@ export class Outages {
     if (gapMs > 0) await wait(gapMs);
     if (this.#doubtsOf(kind).length === 0 && !isSilent) return;
     const picked = sites.pick(kind, MAX_PROBED);
-    const failed = picked.length < MIN_WITNESSES ? 'unknown' : await this.#askAround(kind, picked);
+    const failed = picked.length < MIN_WITNESSES ? 'unknown' : await this.#probeSites(kind, picked);
     this.#roundEndedAtMs[kind] = elapsedMs();
     // The evidence has settled all earlier doubts.
     if (failed === 'nothing') return;
@@ -209,12 +210,15 @@ export class Outages {
       const witnesses = picked.filter(({ group }) => group !== doubt.group).length;
       if (failed === 'unknown' || witnesses < MIN_WITNESSES) this.#settle(doubt, false);
     }
-    // Ends the doubts that are left.
+    // An outage settles the doubts that are left.
     if (failed !== 'unknown' && (isSilent || this.#doubtsOf(kind).length > 0)) this.#start(failed);
   }
 
-  /** Probes some sites, then more, until there is evidence or all have failed. Resolves to what fails, if all do. */
-  async #askAround(kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> {
+  /**
+   * Probes some sites, then more, until there is evidence or all have failed. Resolves to what fails: `nothing` if
+   * there was evidence, `unknown` if fewer than `MIN_WITNESSES` probes say what fails.
+   */
+  async #probeSites(kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> {
     const evidence = this.#nextEvidence[kind].promise;
     const results = picked.slice(0, PROBED_FIRST).map((site) => this.#probe(site));
     const headStart = wait(HEAD_START_MS, undefined, { ref: false });

@@ -33,7 +33,7 @@ export function createReachedSites() {
     dns: new LRUCache<string, Site>(atMost(MAX_SITES)),
     connection: new LRUCache<string, Site>(atMost(MAX_SITES)),
   };
-  /** The network of which a host of this owner is the witness. */
+  /** By owner: the network whose witness is a host of this owner. */
   const networks = new LRUCache<string, string>(atMost(MAX_SITES));
   const unsaved = new Set<Site>();
 
@@ -50,9 +50,9 @@ export function createReachedSites() {
     if (nowMs - site.savedAtMs >= SAVED_FOR_MS && unsaved.size < MAX_SITES) unsaved.add(site);
   };
   /**
-   * Whether a host may be the witness of a network: not if another owner's host is. If its owner had the witness of
-   * another network, that one moves. Otherwise names that resolve to something else each time, as their owner likes,
-   * would soon be all witnesses.
+   * Whether a host may be the witness of a network: not if that is another owner's host, reached within the last hour.
+   * An owner has one witness only: the one that it has in another network moves to this network. Otherwise an owner
+   * whose names resolve to another IP each time would soon have all witnesses.
    */
   const mayWitness = (network: string, origin: string, nowMs: number): boolean => {
     const owner = ownerOf(origin);
@@ -108,7 +108,7 @@ export function createReachedSites() {
   };
 }
 
-/** Who decides where a host is: the domain of its name; for an IP nobody, so it counts for itself. */
+/** The owner of a host decides to which IP it resolves: the domain of its name. An IP is its own owner. */
 function ownerOf(origin: string): string {
   const hostname = URL.parse(origin)?.hostname ?? origin;
   return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? domainOf(hostname) : hostname;
