@@ -1,6 +1,6 @@
 /**
- * Begins a few events in each turn of the event loop, and alternates between publishers. Node accepts one connection a
- * turn: if turns were long, new calls would wait for their connection, even if only to be refused.
+ * Begins a few events in each turn of the event loop, and alternates between publishers. Node accepts one connection
+ * per turn, so long turns would delay every new call, even one that is then refused.
  */
 
 /** A turn with this many takes a millisecond or less. More of them in a script would not make an event cheaper. */
@@ -27,7 +27,7 @@ export class EventTurns {
     this.#now = now;
   }
 
-  /** Returns undefined if an event or large body of this publisher may begin now, else a promise of that moment. */
+  /** Returns undefined if an event or large body of this publisher may begin now, else a promise that resolves then. */
   turnFor(publisher: string): Promise<void> | undefined {
     this.#schedule();
     if (this.#waiting.length === 0 && this.#hasRoom()) {
@@ -59,7 +59,7 @@ export class EventTurns {
       if (next.begins.length > 1) this.#waiting.push(next);
       this.#begin();
       next.begins.shift()?.();
-      // It runs now, until it waits for something.
+      // Lets the event run until its first wait.
       await undefined;
     }
   }

@@ -10,7 +10,7 @@ import { StorageUnavailable } from '@posthorn/core';
  */
 const MAX_IN_FLIGHT = 500;
 
-/** What one publisher has in flight to one partition, or to all of them where one Redis has them. Begins in order. */
+/** Limits what one publisher has in flight to one partition, or to all of them if one Redis has them all. First in, first out. */
 class Line {
   #inFlight = 0;
   readonly #waiting: { weight: number; begin: () => void; reject: (error: unknown) => void }[] = [];
@@ -27,7 +27,7 @@ class Line {
     return new Promise((begin, reject) => this.#waiting.push({ weight, begin, reject }));
   }
 
-  /** If Redis is unavailable, those that wait fail too: each would take as long to find out. */
+  /** If Redis is unavailable, rejects those that wait too: each would take as long to fail by itself. */
   fail(error: unknown): void {
     if (error instanceof StorageUnavailable) for (const { reject } of this.#waiting.splice(0)) reject(error);
   }
@@ -41,7 +41,7 @@ class Line {
     }
   }
 
-  /** Anything may begin where nothing is in flight. */
+  /** If nothing is in flight, any weight may begin. */
   #hasRoom(weight: number): boolean {
     return this.#inFlight === 0 || this.#inFlight + weight <= MAX_IN_FLIGHT;
   }

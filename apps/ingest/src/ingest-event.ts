@@ -64,11 +64,11 @@ const LARGE_CHARACTERS = 16 * 1024;
 /** Redis takes about as long to store this many bytes as to make a delivery. */
 const BYTES_OF_A_DELIVERY = 2_048;
 /**
- * Of the time for which a succeeded delivery is kept: as long as a repeated event may make deliveries that are missing.
- * After that, one without a record may have succeeded.
+ * Share of `RETENTION_SUCCEEDED` for which a repeated event makes deliveries that are missing. Later, a delivery
+ * without a record may be one that succeeded and expired.
  */
 const FILLED_SHARE = 0.5;
-/** After this many outdated matches, an event goes to the subscriptions that it matches now, unchecked. */
+/** After this many outdated matches, an event is matched once more and stored without the check for changes. */
 const MAX_CHECKED_MATCHES = 2;
 
 /** `deliveries`: how many the event has. `conflict`: the id belongs to an event with other content in the same environment. */
@@ -131,8 +131,8 @@ export async function ingestEvent(
 }
 
 /**
- * A new id in the partition of the only delivery, if there is one: the event is then one record with it
- * (docs/architecture.md, Joint records).
+ * Returns an id in the partition of the event's only delivery, so that both become one record (docs/architecture.md,
+ * Joint records). With no delivery, or with several, returns the new id unchanged.
  */
 function besideItsDelivery(newId: string, { subscriptionIds: [only, another] }: Match, partitions: number): string {
   const isOne = only !== undefined && another === undefined;
@@ -163,7 +163,7 @@ async function completeRepeated(
   // Comparing the content of large events blocks the event loop for many milliseconds.
   if (kept.event.dataJson.length > LARGE_CHARACTERS) await context.turns.turnFor(publisher);
   if (!isSameEvent(kept, event, hadCreatedAt)) return { kind: 'conflict', event };
-  // None of an event that was erased could be sent any more.
+  // Deliveries of an erased event could not be sent any more.
   const areMade =
     kept.erasedAtMs !== undefined || nowMs - kept.acceptedAtMs > FILLED_SHARE * context.store.succeededRetentionMs;
   const deliveries = areMade ? kept.subscriptionIds.length : await makeDeliveries(context, kept);
@@ -184,7 +184,8 @@ async function matchAndStore(
   for (let tries = 0; tries < MAX_CHECKED_MATCHES; tries++) {
     if (tries > 0) match = await matcher.match(event, match);
     const stored = { ref, event, acceptedAtMs, trace, subscriptionIds: match.subscriptionIds };
-    // A try that was outdated may have been sent again: then the first time has stored the event.
+    // The id counts as new only in the first try: a script that was sent twice may have stored the event the first time
+    // and returned `outdated` the second time.
     const result = await storeEvent(store, stored, { ...options, isNewId: !hadId && tries === 0, match });
     if (result !== 'outdated') return { stored, result };
   }
@@ -233,8 +234,8 @@ function checkEnvironment(environment: Environment, keyEnvironment: Subscription
 }
 
 /**
- * Compares the content, whatever the order of keys. A repeat without `created_at` matches the time that the first call
- * was given. Of an event that was erased, nothing is left to compare with: any payload matches.
+ * Compares the content, whatever the order of keys. A repeat without `created_at` matches any time of the stored event.
+ * The payload of an erased event is gone, so any payload matches it.
  */
 function isSameEvent({ event: kept, erasedAtMs }: StoredEvent, event: Event, hadCreatedAt: boolean): boolean {
   return (

@@ -2,10 +2,10 @@
 import type { RequestHandler } from 'express';
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-/** Matched here, because express takes longer to match the path of a middleware and to cut it off. */
+/** Matched here, because express takes longer to match the path of a middleware and to strip it from the url. */
 const PUBLISHER_API = /^\/v1(?:[/?]|$)/i;
 
-/** The statuses that an event may get. From the first scrape on each has a sample, so that the first of a kind shows. */
+/** The statuses that an event may get. Each has a sample from the first scrape on, so that `rate()` sees its first event. */
 const EVENT_STATUSES = [200, 202, 403, 409, 413, 422, 429, 500, 503];
 
 /** Counts events by the status that each got, on its own or in a batch. */
@@ -44,7 +44,7 @@ export function measureRequests(registry: Registry): RequestHandler {
   };
 }
 
-/** Keeps what `labels` returns for each status: finding the values of a label takes longer than counting one. */
+/** Caches what `labels` returns for each status: prom-client takes longer to find a sample than to count. */
 function byStatus<T>(labels: (status: number) => T): (status: number) => T {
   const known = new Map<number, T>();
   return (status) => {

@@ -1,4 +1,4 @@
-/** The span of a publication: an event comes in. Its context is stored with the event, so that every attempt is within it. */
+/** Ends the span of a publication. The context of the span is stored with the event, so that every attempt is within it. */
 import { ENVIRONMENTS } from '@posthorn/core';
 import { toAppError } from '@posthorn/http';
 import type { Span, SpanShape } from '@posthorn/runtime';
@@ -14,9 +14,9 @@ const VARYING = ['messaging.message.id'];
 
 const OUTCOMES = ['accepted', 'duplicate', 'conflict'] as const satisfies IngestResult['kind'][];
 
-/** What spans of events have in common, all but the id: by publisher, type, and a number for the rest. They are few. */
+/** What spans of similar events have in common: by publisher, by event type, and by a number made of the rest. */
 const shapes = new Map<string, Map<string, Map<number, SpanShape>>>();
-/** Of further ones, each is made again. */
+/** Shapes that are kept. Any further shape is made again for each event. */
 const MAX_SHAPES = 1_000;
 let shapeCount = 0;
 
@@ -29,7 +29,7 @@ export function endWithResult(span: Span, publisher: string, result: IngestResul
 function shapeOf(publisher: string, result: IngestResult): SpanShape {
   const { kind, event } = result;
   const deliveries = kind === 'conflict' ? undefined : result.deliveries;
-  // No text is put together for each event: it would have to be hashed.
+  // A number is a cheaper key than a text, which would have to be built and hashed for each event.
   const rest =
     ((deliveries ?? 0) * OUTCOMES.length + OUTCOMES.indexOf(kind)) * ENVIRONMENTS.length +
     ENVIRONMENTS.indexOf(event.environment);

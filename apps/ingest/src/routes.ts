@@ -65,7 +65,7 @@ const INGESTED_FIELDS = [
   'trace_id',
   'span_id',
 ] as const;
-/** Those whose values are words and ids of ours. */
+/** The fields whose values never need JSON escapes: our own words and ids. */
 const PLAIN_FIELDS = ['event_type', 'environment', 'outcome', 'trace_id', 'span_id'] as const;
 type IngestedFields = Record<(typeof INGESTED_FIELDS)[number], LineValue>;
 
@@ -215,7 +215,7 @@ async function inOrderById(
 ): Promise<BatchResult[]> {
   const results: BatchResult[] = [];
   const groups = Map.groupBy(events.keys(), (i) => (events[i] as { id?: unknown } | null)?.id ?? Symbol('no id'));
-  // One iterator for all that work: each group is taken once, in the order of the events.
+  // All workers share this iterator: each group is taken once, in the order of the events.
   const queue = groups.values();
   // After a 503 the rest is not tried: each could wait for Redis, and the publisher has to repeat the batch.
   let unavailable: BatchResult | undefined;
