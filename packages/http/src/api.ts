@@ -70,8 +70,8 @@ const MAX_ADMITTED_BYTES = MAX_BODIES_BYTES / 2;
 /** Default of `maxBodyBytes`: most bodies are a few fields. */
 const MAX_BODY_BYTES = 64 * 1024;
 /**
- * Maximum size of the body of an open route. These bodies use no shared budget, so that unauthenticated clients cannot exhaust one.
- * The number of connections limits their total, because each connection has one body at a time.
+ * Maximum size of the body of an open route. These bodies use no shared budget, so that unauthenticated clients cannot
+ * exhaust one. The number of connections limits their total, because each connection has one body at a time.
  */
 const MAX_OPEN_BODY_BYTES = 4 * 1024;
 
@@ -147,8 +147,8 @@ export function createApi(options: {
 }
 
 /**
- * Returns the document with responses that may have fields which a later release adds, as docs/upgrades.md says: a client
- * that is made from it must not refuse them. Requests are as their schemas say.
+ * Returns the document with responses that allow unknown fields, because a later release may add some
+ * (docs/upgrades.md): a client that is generated from the document must accept them. Requests are as their schemas say.
  */
 function withOpenResponses(parts: ZodOpenApiObject): ReturnType<typeof createDocument> {
   const document = createDocument(parts);

@@ -23,9 +23,9 @@ export interface AuthFailures {
   /** Counts a wrong bearer key. Throws `AppError` `too_many_requests` if its client has sent too many. */
   wrongBearer(request: Request): void;
   /**
-   * Checks a token that a person typed in. An attempt is counted before the check, so that a burst of guesses cannot exceed the limit,
-   * and uncounted if it is right. Returns the result of `check`; undefined means wrong. Throws `AppError` `too_many_requests` if the
-   * limit is reached, whatever was typed.
+   * Checks a token that a person typed in. An attempt is counted before the check, so that a burst of guesses cannot
+   * exceed the limit, and uncounted if it is right. Returns the result of `check`; undefined means wrong. Throws
+   * `AppError` `too_many_requests` if the limit is reached, whatever was typed.
    */
   checkTyped<T>(request: Request, kind: 'sign_in' | 'basic', check: () => T | undefined): T | undefined;
 }

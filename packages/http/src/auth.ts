@@ -11,8 +11,8 @@ export interface Principal {
 }
 
 /**
- * Returns a function that finds the principal of a key. It compares the digests of all keys in constant time, so that its duration
- * reveals nothing about any key.
+ * Returns a function that finds the principal of a key. It compares the digests of all keys in constant time, so that
+ * its duration reveals nothing about any key.
  */
 export function createKeyring<P extends Principal>(principals: readonly P[]): (key: string) => P | undefined {
   const known = principals.map((principal) => ({ principal, digest: digestOf(principal.key) }));
@@ -30,13 +30,13 @@ export function bearerOf(request: Request): string | undefined {
 }
 
 /**
- * Requires `Authorization: Bearer <key>` with the key of a principal, and sets the principal for `principalOf`. Wrong keys are counted
- * in `failures`. A known key always passes, even if its client has sent too many wrong ones.
+ * Requires `Authorization: Bearer <key>` with the key of a principal, and sets the principal for `principalOf`. Wrong
+ * keys are counted in `failures`. A known key always passes, even if its client has sent too many wrong ones.
  */
 export function requireBearer<P extends Principal>(principals: readonly P[], failures: AuthFailures): RequestHandler {
   const find = createKeyring(principals);
-  // A right key as most clients send it. How long a miss takes says nothing about any key: the map compares hashes that
-  // nobody outside can know first.
+  // Finds a right key in the form in which most clients send it. The duration of a miss reveals nothing about a key:
+  // the map compares hashes first, and no client can know those.
   const usual = new Map(principals.map((principal) => [`Bearer ${principal.key}`, principal]));
   return (request, response, next) => {
     const known = usual.get(request.headers.authorization ?? '');

@@ -15,8 +15,9 @@ export interface Budget {
 }
 
 /**
- * Creates a budget in which a caller may hold at most as much as is still free. A single caller gets at most half of `total`. If `n`
- * callers take as much as they can, each holds `1 / (n + 1)` of it, and the same share stays free for the next caller.
+ * Creates a budget that lets a caller's total grow to at most what is free before the growth. A single caller that
+ * grows in small steps gets half of `total`. If `n` callers take as much as they can, each holds `1 / (n + 1)` of it,
+ * and the same share stays free for the next caller.
  */
 export function createBudget(total: number): Budget {
   const heldBy = new Map<string, number>();
@@ -27,7 +28,7 @@ export function createBudget(total: number): Budget {
     if (held === 0) heldBy.delete(caller);
     else heldBy.set(caller, held);
   };
-  // A class, since a request makes two: its methods are made once.
+  // A class, since a request makes up to two shares: their methods are made only once.
   class OwnShare implements Share {
     readonly #caller: string;
     #held = 0;

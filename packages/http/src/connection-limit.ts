@@ -8,9 +8,9 @@ import { clientNetwork } from './client-network.ts';
 const REFUSED = 'posthorn_connections_refused_total';
 
 /**
- * Closes and counts connections that exceed `MAX_CLIENT_CONNECTIONS` of their client: an IPv4 address or the /64 of an IPv6 address.
- * The limit does not apply to `TRUSTED_PROXIES`, because a proxy connects for all of its clients. Several servers of a process may share
- * the counter. The listener runs before other `connection` listeners.
+ * Closes and counts connections that exceed `MAX_CLIENT_CONNECTIONS` of their client: an IPv4 address or the /64 of an
+ * IPv6 address. The limit does not apply to `TRUSTED_PROXIES`, because a proxy connects for all of its clients. Several
+ * servers of a process may share the counter. The listener runs before other `connection` listeners.
  */
 export function limitConnections(
   server: Server,
@@ -24,7 +24,7 @@ export function limitConnections(
       labelNames: ['reason'],
       registers: [registry],
     })) as Counter<'reason'>;
-  // Without a sample from the first scrape on, the first ones would be no increase.
+  // Samples of 0 from the first scrape on: otherwise the first refusals would not show as an increase.
   for (const reason of ['client_limit', 'process_limit']) refused.inc({ reason }, 0);
   const proxies = blockListOf(settings.TRUSTED_PROXIES);
   const open = new Map<string, number>();

@@ -49,14 +49,14 @@ const script = `SwaggerUIBundle({
 `;
 
 /**
- * Returns a router for both. Call it after all routes are added. The page loads nothing from other servers; `back` links to the app's own
- * page, whose icon is `icon`.
+ * Returns a router for both. Call it after all routes are added. The page loads nothing from other servers; `back`
+ * links to the app's own page, whose icon is `icon`.
  */
 export function docsRouter(api: Api, { back, icon = 'data:,' }: { back?: BackLink; icon?: string } = {}): Router {
   let document: Buffer | undefined;
   const router = Router();
   router.get('/openapi.json', (_request, response) => {
-    // Made when it is asked for, since most processes never are, and once, since nobody needs a key to ask.
+    // Made at the first request, since most processes never get one, and only once, since requests need no key.
     document ??= Buffer.from(JSON.stringify(api.document()));
     response.type('json').send(document);
   });

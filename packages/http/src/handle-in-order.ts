@@ -5,8 +5,9 @@ import { AppError, type ErrorCode, errorCodes } from '@posthorn/core';
 import { problemDocument } from './problems.ts';
 
 /**
- * Maximum number of pipelined requests that wait for an earlier request of their connection, over all connections. Each takes some
- * kilobytes. A connection that sends one more is closed. A client that waits for each response never has any.
+ * Maximum number of pipelined requests that wait for an earlier request of their connection, over all connections. Each
+ * takes some kilobytes. A connection that sends one more is closed. A client that waits for each response never has
+ * any.
  */
 const MAX_PIPELINED = 20_000;
 /**
@@ -55,9 +56,9 @@ function problemText(code: ErrorCode, message: string): string {
 }
 
 /**
- * Handles the requests of a connection one after the other, and reads no more from the connection while any wait. Otherwise, a client
- * that sends requests without waiting for responses could use all memory and block the event loop. A request that is late
- * only because it is not read yet has `moreTimeMs` from then on.
+ * Handles the requests of a connection one after the other, and reads no more from the connection while any wait.
+ * Otherwise, a client that sends requests without waiting for responses could use all memory and block the event loop.
+ * A request that times out only because this process does not read it yet gets `moreTimeMs` more.
  */
 export function handleInOrder(server: Server, listener: RequestListener, moreTimeMs: number): void {
   const connections = new WeakMap<Duplex, Connection>();
@@ -90,7 +91,7 @@ export function handleInOrder(server: Server, listener: RequestListener, moreTim
     const handle = () => {
       connection.current = { request, response };
       connection.unreadChunks = 0;
-      // Not `once`, which costs a microsecond: it closes once anyway.
+      // Not `once`, which costs a microsecond more: a response closes only once.
       response.on('close', next);
       listener(request, response);
     };
@@ -115,7 +116,7 @@ export function handleInOrder(server: Server, listener: RequestListener, moreTim
   });
 }
 
-/** Ends a connection on which something came that is no HTTP, or that came too late; `code` is that of the error. */
+/** Ends a connection after invalid HTTP or a timeout. `code` is the code of Node's error. */
 function endBroken(socket: Duplex, connection: Connection | undefined, code: string, moreTimeMs: number): void {
   const current = connection?.current;
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection && connection.waiting.length > 0) {
@@ -142,7 +143,7 @@ function limitUnread(connection: Connection, request: IncomingMessage, response:
     const isKept = chunk === null || request.readableFlowing === true || isAllowed();
     return isKept && IncomingMessage.prototype.push.call(request, chunk);
   };
-  // Before Node's own listener, which then leaves the rest to this one.
+  // Before Node's own listener, which discards the rest uncounted unless somebody reads it.
   response.prependListener('finish', () => {
     if (!request.complete) request.on('data', isAllowed);
   });

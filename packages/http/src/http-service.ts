@@ -64,13 +64,13 @@ function isHost(name: string | undefined): boolean {
 }
 
 /**
- * Returns a listener for an express app. What no layer of it can handle, since its URL has no path (`http://[`), gets a
- * problem document; express itself would respond with a page in HTML.
+ * Returns a listener for an express app. A request that no layer can handle, since its URL has no path (`http://[`),
+ * gets a problem document; express itself would respond with a page in HTML.
  */
 export function listenerOf(app: Express): RequestListener {
   return (request, response) =>
     app(request as Request, response as Response, () => {
-      // After an error in a response that has begun: the client must not take it for a whole one.
+      // An error came after the response had begun: the client must not take the response for complete.
       if (response.headersSent) request.socket.destroy();
       else refuse(response, 'bad_request', 'The URL of the request is not valid.');
     });
@@ -93,7 +93,7 @@ export function createHttpService(
     headersTimeout: HEADERS_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: CHECK_CONNECTIONS_EVERY_MS,
-    // `requireOneHost` does, with a problem document.
+    // `requireOneHost` checks this and responds with a problem document.
     requireHostHeader: false,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
@@ -123,8 +123,8 @@ export function createHttpService(
 }
 
 /**
- * A class like `base` whose objects have this prototype from the start. Express gives it to each request and response;
- * an object whose prototype changes makes V8 slower wherever it is used.
+ * Returns a class like `base` whose objects have this prototype from the start. Otherwise express changes the prototype
+ * of each request and response, and V8 is slower wherever such an object is used.
  */
 function withPrototype<C extends typeof IncomingMessage | typeof ServerResponse>(base: C, prototype: object): C {
   function construct(...args: unknown[]): object {

@@ -21,12 +21,12 @@ const LARGE_BYTES = 16 * 1024;
  * more; 8 MiB in packets are 6,000.
  */
 const MAX_PIECES = 16_384;
-/** So many pieces are joined as they come, since an object for each takes more memory than a few bytes. */
+/** Each time this many pieces have come, they are joined: the object for a small piece takes more memory than its bytes. */
 const JOINED_PIECES = 128;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Tells `jsonBody` what handles the request: it frees the budgets no sooner, even if the client goes away. */
+/** Makes `jsonBody` keep the shares of its budgets until `handling` has settled, even if the client goes away. */
 export function handledBy<T>(response: Response, handling: Promise<T>): Promise<T> {
   response.locals.handling = handling;
   return handling;
@@ -36,9 +36,9 @@ export function handledBy<T>(response: Response, handling: Promise<T>): Promise<
  * Sets `request.body` to the parsed body. Returns 415 for anything but uncompressed `application/json` in UTF-8, 413
  * for more than `maxBytes`, and 400 for invalid JSON. With `optional`, a missing body results in undefined.
  *
- * Until the response is closed and what `handledBy` was told is over, each budget is charged for the bytes that have
- * arrived, not for the announced length. If a budget has no room for either, the request gets 503 and the rest of its
- * body is not read.
+ * Each budget is charged for the bytes that have arrived, not for the announced length, until the response is closed
+ * and the promise given to `handledBy` has settled. If a budget has no room for the announced length or for what
+ * arrives, the request gets 503 and the rest of its body is not read.
  */
 export function jsonBody(options: {
   maxBytes: number;
@@ -59,7 +59,7 @@ export function jsonBody(options: {
       }
       checkMediaType(request);
       if (announced > options.maxBytes) throw tooLarge(options.maxBytes);
-      // A guard may have waited. Shares of a response that is closed already would never be released.
+      // The response may have closed while a guard waited. Then nothing would release the shares.
       if (response.closed) throw incomplete();
       const caller = callerName(response);
       const shares = bodyBudgets.map(({ budget, weigh }) => ({ share: budget.shareFor(caller), weigh }));
@@ -84,7 +84,7 @@ export function jsonBody(options: {
       if (response.closed) throw incomplete();
       request.body = parseJson(decode(bytes));
       if (isLarge) {
-        // What follows checks the values, which may take as long.
+        // The route then validates the values, which may take as long as parsing them.
         await takeTurn();
         if (response.closed) throw incomplete();
       }

@@ -23,9 +23,9 @@ export function toAppError(error: unknown): AppError {
   return new AppError('internal', 'Internal error; it has been logged.', { cause: error });
 }
 
-/** Returns the error for a call that the storage failed. `detail` is for callers who may know more, unless Redis is full. */
+/** Returns the error for a call that failed because of the storage. `detail` replaces the usual text, unless Redis is full. */
 export function storageUnavailable(cause: Error, detail = 'Storage is unavailable; retry shortly.'): AppError {
-  // What a full Redis says. Only a person can make room, so the advice differs.
+  // The error of a full Redis. Only a person can make room, so the text does not advise to retry.
   const isFull = cause.message.startsWith('OOM ');
   const message = isFull ? 'Storage is full: it takes no changes.' : detail;
   return new AppError('unavailable', message, { cause, retryAfterS: RETRY_AFTER_S });
@@ -59,8 +59,8 @@ export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): 
 const LOG_REJECTED_EVERY_MS = 1_000;
 
 /**
- * The last middleware of an API. Turns every error into a problem document. Logs each internal error, and the latest refusal with 503 at
- * most once a second, with the number of `calls` since the line before.
+ * The last middleware of an API. Turns every error into a problem document. Logs each internal error, and the latest
+ * refusal with 503 at most once a second, with the number of `calls` since the line before.
  */
 export function problemHandler(logger: Logger, now = () => performance.now()): ErrorRequestHandler {
   const rejected = { calls: 0, loggedAtMs: Number.NEGATIVE_INFINITY };

@@ -10,8 +10,8 @@ export interface RateLimit {
 }
 
 /**
- * Counts in the current window, or in a new one. The package's own script would continue a window for as long as the
- * clock of Redis was set back, and all its callers would be refused meanwhile.
+ * Counts in the current window, or in a new one. After the clock of Redis was set back, the package's own script would
+ * keep the old window for that much longer and refuse its callers meanwhile.
  */
 const COUNT = `
 local windowMs = 1000 * ARGV[2]

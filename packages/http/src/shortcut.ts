@@ -1,6 +1,6 @@
 /**
- * Takes requests for the usual routes past express: trying one layer after the other for the handlers of a route is a
- * tenth of a small call.
+ * Handles requests for the usual routes without express: its search for the handlers of a route, one layer after the
+ * other, takes a tenth of a small call.
  */
 import type { RequestListener } from 'node:http';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
@@ -20,7 +20,7 @@ interface Shortcuts {
 /**
  * Returns a listener. If the URL of a request is just the path of one of the routes, it runs what `app` would run.
  * Anything else (another case, a query, a slash at the end) is for `app`. The handlers may not call `next('route')` or
- * `next('router')`. For a server whose requests and responses have the prototypes of `app` from the start.
+ * `next('router')`. Requires a server whose requests and responses have the prototypes of `app` from the start.
  */
 export function withShortcuts(app: Express, { routes, before, onError }: Shortcuts): RequestListener {
   const listener = listenerOf(app);
@@ -38,7 +38,7 @@ function run(
   response: Response,
   onError: ErrorRequestHandler,
 ): void {
-  // What express sets.
+  // Express would set these.
   request.res = response;
   request.originalUrl = request.url;
   request.baseUrl = '';
@@ -46,7 +46,7 @@ function run(
   response.locals = {};
   let position = 0;
   const fail = (error: unknown): void => {
-    // Where the response has begun, `onError` passes the error on: the client must not take it for a whole one.
+    // If the response has begun, `onError` calls the last argument: the client must not take the response for complete.
     onError(error ?? new Error('A handler failed without an error'), request, response, () => request.socket.destroy());
   };
   const next = (error?: unknown): void => {
