@@ -87,8 +87,8 @@ export function cameBack({ outcome, excerpt, opening, isReused, firstByteMs }: E
 }
 
 /**
- * The text of a body, without a character that was cut at the end. Replacement characters are longer than what they
- * replace: never more than `maxBytes`.
+ * Returns the text of a body, at most `maxBytes` long, without a character that was cut at the end. Replacement
+ * characters take more bytes than what they replace, so the text may have to be cut once more.
  */
 function textOf(body: Buffer, maxBytes: number): string {
   const text = plainText(new TextDecoder().decode(body, { stream: true }));

@@ -26,7 +26,7 @@ function checkedUrlOf(text: string, allowed: AllowedNetworks): CheckedUrl | Send
   if (!check.ok) {
     return {
       kind: 'address_blocked',
-      // A malformed URL is not saved: only where the rules became stricter since. The reasons of an attempt know none.
+      // A saved URL is malformed only if the rules have become stricter since. An attempt has no such reason.
       reason: check.reason === 'malformed' ? 'private_address' : check.reason,
       ip: null,
     };

@@ -79,7 +79,7 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
       limitTlsMessages(socket);
       (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
     }
-    // Forgotten once it was called: the listeners live as long as the connection, and `done` holds the attempt that opened it.
+    // Cleared once called: the listeners live as long as the connection, and `done` would keep the attempt in memory.
     let waiting: typeof done | undefined = done;
     const finish = (error: Error | null) => {
       const call = waiting;
@@ -90,8 +90,8 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
       call(error, socket);
     };
     socket.once(to.isSecure ? 'secureConnect' : 'connect', () => finish(null));
-    // This listener stays: an error after the connection is closed must not end the process. After the handshake a TLS
-    // alert does not end the socket, and the end that follows would hide it.
+    // This listener stays: an error after the connection is closed must not end the process. A TLS alert after the
+    // handshake does not destroy the socket; without `destroy`, the end of the stream that follows would hide it.
     socket.on('error', (error) => {
       finish(error);
       socket.destroy(error);

@@ -36,7 +36,7 @@ export function createConnections(now: () => number) {
   const open = new Set<Connection>();
   /** Idle connections, the one that has been idle longest first. */
   const idle = new ActiveList<Connection>();
-  /** An origin stays, with none, while connections to it are open: not to change the Map with each request (core/active-list.ts). */
+  /** An origin keeps its list, even if empty, while it has open connections: so requests do not change the Map (core/active-list.ts). */
   const idleByOrigin = new Map<string, Connection[]>();
   const distrusted = new LRUCache<string, true>({
     ...atMost(MAX_DISTRUSTED),

@@ -7,9 +7,9 @@ import { atMost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { resultOfError, type SendOutcome } from './result.ts';
 
-/** How often it is looked whether the event loop was blocked, while a handshake is in progress. */
+/** While a handshake is in progress, interval of the checks whether the event loop was blocked. */
 const TICK_MS = 10;
-/** Less CPU at once is ordinary: a usual handshake takes 2 ms, and other work has turns of some milliseconds. */
+/** A shorter block is ordinary: a usual handshake takes 2 ms of CPU, and other work has turns of some milliseconds. */
 const MIN_BLOCKED_MS = 50;
 /** A failed handshake that blocked the event loop is followed by a pause that is this many times as long. */
 const PAUSE_FACTOR = 100;
@@ -25,7 +25,7 @@ interface Failure {
 interface Pause {
   failure: Failure;
   untilMs: number;
-  /** The pause is over, and one handshake finds out whether the next ones may follow. */
+  /** Whether the pause is over and one handshake is tried, which decides about the next ones. */
   isTried: boolean;
 }
 
@@ -47,7 +47,7 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
   const inProgress = new Set<Handshake>();
   let lookedAtCpuMs = 0;
   let ticks: NodeJS.Timeout | undefined;
-  /** Which of the handshakes in progress has blocked the event loop is not known, so it counts for each. */
+  /** Adds a block of the event loop to every handshake in progress, since any of them may have caused it. */
   const look = () => {
     const cpuMs = cpuNow();
     const turnMs = cpuMs - lookedAtCpuMs;
@@ -56,7 +56,7 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
   };
 
   return {
-    /** Returns how an attempt ends without a connection, while the handshakes with its host pause. */
+    /** While handshakes with a host pause, returns the outcome of an attempt that may not connect to it. */
     refusal(host: string): SendOutcome | undefined {
       const pause = pauses.get(host);
       if (!pause) return undefined;
@@ -65,13 +65,13 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
       pause.isTried = true;
       return undefined;
     },
-    /** Begins a handshake. `abort` ends it with an error if another one with the host fails like this meanwhile. */
+    /** Begins a handshake. `abort` is called with an error if another handshake with the host begins a pause. */
     begin(host: string, abort: Handshake['abort']): Handshake {
       look();
       const handshake = { host, blockedMs: 0, abort };
       inProgress.add(handshake);
       ticks ??= setInterval(look, TICK_MS).unref();
-      // One that was connecting when the pause began.
+      // This connection was being opened when the pause began.
       const pause = pauses.get(host);
       if (pause && now() < pause.untilMs) abort(pause.failure.error);
       return handshake;
@@ -89,11 +89,11 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
       if (failure && blockedMs > 0) {
         const untilMs = now() + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * blockedMs);
         pauses.set(host, { failure, untilMs, isTried: false });
-        // The certificates of others have arrived, but were not verified yet.
+        // The certificates of other handshakes may have arrived: each would be verified in the same way.
         for (const other of inProgress) if (other.host === host) other.abort(failure.error);
       } else if (now() >= (pauses.get(host)?.untilMs ?? 0)) pauses.delete(host);
     },
-    /** A connection that was to be tried was not established: the next attempt tries it. */
+    /** A connection failed before its handshake. If it was the one to try after a pause, the next attempt tries instead. */
     notBegun(host: string): void {
       const pause = pauses.get(host);
       if (pause) pause.isTried = false;

@@ -74,7 +74,7 @@ export function createOneOffSender(options: SenderOptions): Sender {
         throw error;
       });
       const loaded = await client;
-      // It may have fired meanwhile.
+      // The signal may have fired meanwhile.
       if (options.signal?.aborted) return { kind: 'aborted', ip: null };
       return await post(loaded, request, options.timeoutMs, inFlight);
     },
@@ -88,8 +88,8 @@ export function createOneOffSender(options: SenderOptions): Sender {
 const openings = new WeakMap<Socket, OpeningSteps>();
 
 /**
- * Makes an agent record how its sockets connect, and limits their TLS messages. A request gets its socket only after the
- * first try.
+ * Makes an agent record how its sockets connect, and limits their TLS messages. Not done in the request, which gets its
+ * socket only after the first try.
  */
 function followingAttempts<T extends HttpAgent>(agent: T): T {
   const createConnection = agent.createConnection.bind(agent);

@@ -61,7 +61,7 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
         };
         // No lookup is made for an IP address.
         const failed = () => finish(ip === '' ? failure : 'connection');
-        // What has come while the process was blocked is read first.
+        // `setImmediate`: what has arrived while the process was blocked is read first.
         const limit = setTimeout(() => setImmediate(failed), timeoutMs);
         socket.on('connectionAttempt', (tried) => {
           ip = tried;

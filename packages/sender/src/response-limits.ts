@@ -98,7 +98,7 @@ export class ResponseLimits {
     return this.#received;
   }
 
-  /** Returns what undici may parse of what has arrived, or undefined after a failure. */
+  /** Returns the bytes that undici may parse after a chunk has arrived, or undefined after a failure. */
   #accept(chunk: Buffer): Buffer | undefined {
     if (this.#phase === 'idle') {
       this.#onUnrequested();
@@ -113,7 +113,7 @@ export class ResponseLimits {
     return chunk;
   }
 
-  /** Holds what arrives until the final response begins. Returns that, nothing before, or undefined after a failure. */
+  /** Drops interim responses. Returns the final response from its beginning, no bytes before, or undefined after a failure. */
   #dropInterim(chunk: Buffer): Buffer | undefined {
     let held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     for (;;) {

@@ -97,8 +97,8 @@ class Attempt {
     this.#to = to;
     this.#request = request;
     this.#resolve = resolve;
-    // Timers come first in a turn of the event loop: in a process that stood still, a response that has long arrived is
-    // read before this ends the attempt.
+    // A turn of the event loop runs timers first. After a process stood still, `setImmediate` lets it read a response
+    // that has long arrived before the attempt times out.
     this.#limit = setTimeout(() => setImmediate(() => this.#timeOut()), context.timeoutMs);
     context.inFlight.add(this);
   }
@@ -112,7 +112,8 @@ class Attempt {
       this.#settle({ kind: 'not_admitted', ip: kept.ip });
       return;
     }
-    // One turn of the event loop here and one in undici: what the receiver has sent or closed by now is seen before the request is written.
+    // One turn of the event loop here and one in undici: what the receiver has sent or closed by now is seen before the
+    // request is written.
     if (kept) setImmediate(() => this.#exchange(kept));
     else this.#connect();
   }
@@ -135,7 +136,7 @@ class Attempt {
     this.#connection?.socket.destroy();
   }
 
-  /** The response, if no more than its status line could be read: that decides (interface 6.4). */
+  /** Returns the outcome once the status line has arrived, whatever follows it: the status decides (interface 6.4). */
   #statusIn(connection: Connection | undefined): SendOutcome | undefined {
     const statusCode = connection?.limits.statusCode();
     return connection && statusCode ? { kind: 'responded', statusCode, ip: connection.ip } : undefined;
@@ -224,7 +225,8 @@ class Attempt {
     statusCode: number,
     headers: ResponseHeaders,
   ): void {
-    // Interim responses end in the limits; one that gets here is not framed as such, or is none, such as 099.
+    // `ResponseLimits` drops interim responses. One that gets here has another form, or its status is none, such as
+    // 099.
     if (statusCode < 200) {
       controller.abort(new ResponseError('INVALID_RESPONSE'));
       return;
@@ -251,7 +253,8 @@ class Attempt {
     clearTimeout(this.#bodyLimit);
     connection.socket.destroy();
     if (this.#isSettled) return;
-    // The receiver had closed a kept connection and most likely saw nothing of the request: it is sent again over a new one.
+    // The receiver had closed a kept connection and most likely saw nothing of the request: it is sent again over a new
+    // one.
     const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
     if (this.#isReused && (isClosed || connection.limits.received() === 0)) this.#connect();
     else this.#end(this.#statusIn(connection) ?? resultOfError(error, connection.ip));
@@ -259,8 +262,8 @@ class Attempt {
 }
 
 /**
- * What undici calls for an attempt over one connection: methods of a class, since a function for each event would be
- * made for each attempt.
+ * Receives undici's calls for an attempt over one connection. A class, so that an attempt does not make a function for
+ * each of them.
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #attempt: Attempt;

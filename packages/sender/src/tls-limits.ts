@@ -4,7 +4,7 @@ import { DEFAULT_CIPHERS } from 'node:tls';
 import { ResponseError } from './result.ts';
 
 /**
- * Without key exchange over finite fields, in which the receiver chooses the modulus: one of 10,000 bits blocks the
+ * Excludes key exchange over finite fields, because the receiver chooses its modulus: one of 10,000 bits blocks the
  * event loop for a second of CPU.
  */
 export const CIPHERS = `${DEFAULT_CIPHERS}:!DHE`;
@@ -14,7 +14,8 @@ const MAX_MESSAGES = 64;
 
 /**
  * Destroys a connection on which the receiver sends session tickets, changes keys or renegotiates without end. These
- * messages carry no data, so no other limit sees them, and 2 connections full of them blocked the event loop for seconds.
+ * messages carry no data, so no other limit sees them, and 2 connections full of them blocked the event loop for
+ * seconds.
  */
 export function limitTlsMessages(socket: Socket): void {
   let messages = 0;
