@@ -10,9 +10,9 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 const HEAP_GROWING_PERCENT = 100;
 /** Each half of the young generation grows to this; by default V8 lets it grow to 16 to 64 MiB, depending on the machine. */
 const SEMI_SPACE_BYTES = 4 * 1024 * 1024;
-/** And to this, if less gets into the old generation then. */
+/** Under a load that needs it, each half grows to this. */
 const MAX_SEMI_SPACE_BYTES = 8 * 1024 * 1024;
-/** The halves are too small if more than this share of one gets into the old generation at most collections, of so many. */
+/** The halves are too small if most of 8 collections promote more than this share of a half to the old generation. */
 const MAX_PROMOTED_SHARE = 0.03;
 const COLLECTIONS = 8;
 
@@ -27,15 +27,15 @@ export function limitHeap({ semiSpaceBytes = SEMI_SPACE_BYTES, maxSemiSpaceBytes
 }
 
 /**
- * `--max-semi-space-size` can't be changed in a running process. But the factor can by which V8 lets the halves grow
- * when something survives collections: it is 2 where they may grow and 1, which is no growth, elsewhere. V8 may shrink
- * them at any time.
+ * `--max-semi-space-size` can't be changed in a running process, but `--semi-space-growth-factor` can: V8 multiplies
+ * the size of the halves by it when objects survive collections. This function sets it to 2 while the halves may grow,
+ * else to 1. V8 may shrink them at any time.
  *
- * Where an attempt is over before the second collection that follows its start, small halves do as well as large ones.
- * Where many attempts are in flight, or long ones, all of them would get into the old generation.
+ * Small halves are enough while attempts end before the second collection after their start. With many or long attempts
+ * in flight, small halves would promote the objects of all attempts to the old generation.
  */
 function limitYoungGeneration(semiSpaceBytes: number, maxSemiSpaceBytes: number): void {
-  // While an app is loaded nearly everything survives, and stays.
+  // No growth while the app is loaded: nearly all of its objects survive every collection anyway.
   let factor = 1;
   setFlagsFromString('--semi-space-growth-factor=1');
   let limit = semiSpaceBytes;
@@ -44,7 +44,7 @@ function limitYoungGeneration(semiSpaceBytes: number, maxSemiSpaceBytes: number)
   let crowded = 0;
   const update = (seen: number) => {
     const now = generations();
-    // It shrinks when there is nothing to do.
+    // V8 has shrunk the halves, as it does in an idle process: begin with the lower limit again.
     if (now.semiSpaceBytes < last.semiSpaceBytes) limit = semiSpaceBytes;
     collections += seen;
     if (now.oldBytes - last.oldBytes > seen * MAX_PROMOTED_SHARE * now.semiSpaceBytes) crowded += seen;

@@ -16,8 +16,8 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Of what the reader of the log has not read, this much is kept, in characters. Further lines are dropped: a reader
- * that stands still must not fill the memory.
+ * Characters that may wait for the reader of the log. Further lines are dropped: a reader that stands still must not
+ * fill the memory.
  */
 const MAX_UNREAD = 16 * 1024 * 1024;
 
@@ -39,7 +39,7 @@ let shared: DestinationStream | undefined;
 
 /**
  * Returns the process's destination. It joins the lines of one turn of the event loop into one write to Node's stdout:
- * a write for each would take half as long as all that ingest or a worker does for a line. An exit writes what is left;
+ * a write for each line would take half as long as all work of ingest or a worker for it. An exit writes what is left;
  * SIGKILL loses the lines of the last turn. Pino's own destination is faster, but blocks the process for ever if the
  * reader of the log is gone, and the process must still be able to work and to stop.
  */

@@ -23,12 +23,12 @@ import type { Tracer, TracingOptions } from './tracing.ts';
 import type { TracingSettings } from './tracing-settings.ts';
 
 const PROTOBUF = 'application/x-protobuf';
-/** What a collector answers may be part of the SDK's messages. */
+/** A message of the SDK is truncated to this many characters, because it may have the response of a collector in it. */
 const MAX_MESSAGE_LENGTH = 300;
 
 /**
- * Opens the tracer. What Posthorn's settings do not have is read from the environment: sizes and times of the queue,
- * limits, certificates.
+ * Opens the tracer. The standard variables that are no settings of Posthorn are read from the environment here: sizes
+ * and times of the queue, limits, certificates.
  */
 export function openTracer({
   app,
@@ -67,7 +67,7 @@ interface Processor {
   shutdown(): Promise<void>;
 }
 
-/** Spans that we write, unless attributes are limited. */
+/** Spans that Posthorn itself queues and writes: those for protobuf, unless attributes are limited. */
 function writtenBatches(settings: TracingSettings, origin: SpanOrigin): Processor {
   const serializer: ISerializer<SpanBatch, unknown> = {
     serializeRequest: ({ bytes }) => bytes,

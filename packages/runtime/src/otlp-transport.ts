@@ -1,7 +1,7 @@
 /**
- * Sends batches of spans to a collector over HTTP, with undici and otherwise as the SDK's own transport does. That one
- * uses the client of node:http, which makes code generic that it shares with the server of the same process
- * (docs/decisions, 62).
+ * Sends batches of spans to a collector over HTTP, as the SDK's own transport does, but with undici. The SDK uses the
+ * client of node:http, which slows down the code that it shares with the server of the same process (docs/decisions,
+ * 62).
  */
 import type { Agent } from 'node:http';
 import type { AgentOptions, Agent as HttpsAgent } from 'node:https';
@@ -108,7 +108,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#timer = setTimeout(
       () => {
         this.#expired = new Error('The collector did not answer in time.');
-        // While it waits for the connection it can't be aborted; then it ends when its turn comes.
+        // A request that waits for the connection can't be aborted: `onRequestStart` then does it when its turn comes.
         if (this.#controller) this.#controller.abort(this.#expired);
         else this.#end({ status: 'failure', error: this.#expired });
       },

@@ -4,7 +4,7 @@ export const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5];
 /** What precedes the value of a field. */
 export const tag = (field: number, wireType: number) => (field << 3) | wireType;
 
-/** The length of a message that is not known before: up to 256 MiB. */
+/** Bytes of a length field that is written before the length is known: enough for 256 MiB. */
 export const LENGTH_BYTES = 4;
 
 /** The names that were encoded before. There are a few dozen. */
@@ -18,7 +18,7 @@ export function encodedKey(key: string): Buffer {
     // Names of one byte of length, and those of two: up to 255 characters, from OTEL_RESOURCE_ATTRIBUTES.
     const length = name.length < 0x80 ? [name.length] : [(name.length & 0x7f) | 0x80, name.length >> 7];
     encoded = Buffer.concat([Buffer.of(tag(1, BYTES), ...length), name]);
-    // No name is that of a receiver or publisher; the limit is there for whoever adds one.
+    // No name comes from a receiver or publisher; the limit is a safeguard in case that changes.
     if (keys.size < 1_000) keys.set(key, encoded);
   }
   return encoded;

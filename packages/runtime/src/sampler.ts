@@ -1,13 +1,13 @@
 /**
- * The samplers of OpenTelemetry by their standard names. The SDK's make several objects for each decision, and a
- * context to read the parent from.
+ * The samplers of OpenTelemetry by their standard names. The SDK's own make several objects for each decision, and need
+ * a context object to read the parent from.
  */
 import { ROOT_CONTEXT, TraceFlags } from '@opentelemetry/api';
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base';
 import type { TraceContext } from '@posthorn/core';
 import type { TracingSettings } from './tracing-settings.ts';
 
-/** `ids`: where the id of the trace is read, if it decides. */
+/** `ids.traceId` is read only if it decides, because a getter makes it. */
 type Sampler = (ids: { readonly traceId: string }, parent: TraceContext | undefined) => boolean;
 
 /** Returns the function that says whether a span is sampled. */

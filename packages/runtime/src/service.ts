@@ -7,7 +7,7 @@ import type { Logger } from './logger.ts';
 /** Delay before a start that failed because of Redis is retried. */
 const START_RETRY_MS = 500;
 
-/** A service that does not stop in the grace has this much longer; all of them together have the second of the two. */
+/** Extra time after the grace period: for each service that has not stopped, and for all of them together. */
 const OVERTIME_MS = 250;
 const MAX_OVERTIME_MS = 1_000;
 
@@ -78,7 +78,7 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
       await startService(service, logger, () => stopping);
     }
     if (!stopping) logger.info(app.describe?.() ?? {}, 'ready');
-    // Node writes the cache when a process exits, which one that is killed never does.
+    // Node writes the compile cache when a process exits, so one that is killed would never write it.
     flushCompileCache();
   } catch (err) {
     if (stopping) return;
@@ -93,8 +93,8 @@ function exitCodeOf(error: unknown): number {
 }
 
 /**
- * Ends the process at once, as a crash does: for one that must not touch the stored data any more. What it was doing is
- * repeated by others.
+ * Ends a process that must not touch the stored data any more, at once, as a crash does. Other processes repeat the
+ * work that it had in progress.
  */
 export function exitAtOnce(logger: Logger, err: StartError): void {
   logger.fatal({ err }, 'process.must_not_continue');

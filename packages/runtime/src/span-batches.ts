@@ -1,7 +1,7 @@
 /**
  * Collects spans in batches and exports one after the other, as the SDK's `BatchSpanProcessor` does and with its
- * settings (`OTEL_BSP_*`): after a time, or as soon as a batch is full. That one keeps each span until its export, with
- * a closure; here, spans are written at once and only their bytes wait.
+ * settings (`OTEL_BSP_*`): after a time, or as soon as a batch is full. The SDK's processor keeps each span, with a
+ * closure, until its export. Here, a span is written when it ends, and only its bytes wait.
  */
 import { diag } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, globalErrorHandler } from '@opentelemetry/core';
@@ -117,7 +117,7 @@ export class SpanBatches {
       globalErrorHandler(error as Error);
       return;
     }
-    // Only now: after a failure, bytes may still be on their way.
+    // Not after a failure: the bytes may still be on their way.
     this.#writer.giveBack(batch);
   }
 }

@@ -14,7 +14,7 @@ const [HEX_LENGTH, PACKED_LENGTH] = [2 * ID_BYTES, (4 * ID_BYTES) / 3];
 export class SpanIds {
   /** The bytes of many ids; never changed. */
   bytes: Buffer = Buffer.alloc(0);
-  /** Where those of the present ids are. */
+  /** The offset of the current ids in `bytes`. */
   at = 0;
   #hex = '';
   #packed = '';

@@ -1,7 +1,7 @@
 /**
- * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, each when it ends.
- * Most are a copy of the last one of their shape with other ids, times and texts. The SDK's serializer costs too much of
- * ingest's CPU (docs/decisions, 49 and 62).
+ * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, each when it
+ * ends. Most are a copy of the last one of their shape with other ids, times and texts. The SDK's serializer costs too
+ * much of ingest's CPU (docs/decisions, 49 and 62).
  */
 import { SpanStatusCode, TraceFlags } from '@opentelemetry/api';
 import type { TraceContext } from '@posthorn/core';
@@ -25,14 +25,14 @@ import type { AttributeValue, SpanEnd, WrittenShape } from './tracing.ts';
 
 /** The size of the first buffer, before it is known how large a batch is. */
 const FIRST_BYTES = 64 * 1024;
-/** Room for the fields of fixed length that follow a check: less than a hundred bytes of a span. */
+/** Room that `#ensure` always leaves for the fields of fixed length that follow: less than a hundred bytes in a span. */
 const MARGIN = 128;
-/** The flags of a span say whether its parent is of another process; that is known, and true. */
+/** Flags of a span: whether its parent is of another process is known (0x100), and true (0x200). */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
 const SPAN_ID_BYTES = ID_BYTES - TRACE_ID_BYTES;
 
-/** Where each span has its ids and times. */
+/** Offsets of the ids and times from the start of each span. */
 const TRACE_ID_AT = 1 + LENGTH_BYTES + 2;
 const SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_BYTES + 2;
 const START_AT = SPAN_ID_AT + SPAN_ID_BYTES + 1;
@@ -44,17 +44,17 @@ const parentIds = Buffer.alloc(ID_BYTES);
 /** The request that exports some spans. */
 export interface SpanBatch {
   bytes: Uint8Array;
-  /** Of spans. */
+  /** Number of spans. */
   length: number;
 }
 
 /** The writer of a process, all of whose spans have the same resource and scope. */
 export class SpanWriter {
-  /** Of the next batch: room for what precedes the spans, and the spans. */
+  /** The next batch: its head, and the spans so far. */
   #buffer: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
   /** A buffer of a batch that is not needed any more. */
   #spare: Buffer | undefined;
-  /** Where it goes on. */
+  /** The offset of the next byte to write. */
   #at = 0;
   #length = 0;
   /** What precedes the spans of a batch. Its lengths are those of a batch without spans. */
@@ -106,7 +106,7 @@ export class SpanWriter {
     return batch;
   }
 
-  /** Takes back a batch whose bytes nobody needs any more. A new buffer for each would be memory that V8 must collect. */
+  /** Takes back the buffer of a batch that nobody needs any more, for a later batch: V8 need not collect it. */
   giveBack({ bytes }: SpanBatch): void {
     this.#spare = Buffer.from(bytes.buffer as ArrayBuffer);
   }
@@ -117,7 +117,7 @@ export class SpanWriter {
     return spare && spare.length >= bytes ? spare : undefined;
   }
 
-  /** Writes a span as one that was written before. Returns false, and writes nothing, if it differs in other things than ids, times and texts. */
+  /** Writes a span as a copy of one that was written before. Returns false, and adds nothing, if more than ids, times and texts of equal length differ. */
   #writeLike(written: WrittenShape, span: StartedSpan, values: SpanEnd['values']): boolean {
     const { bytes, parentAt, texts } = written;
     if ((parentAt === undefined) !== (span.parent === undefined)) return false;
@@ -137,7 +137,7 @@ export class SpanWriter {
     return true;
   }
 
-  /** Writes a span from the start; returns what is where in it. */
+  /** Writes a span without a copy. Returns what `#writeLike` needs to know about it. */
   #write(span: StartedSpan, { shape, values, error, link }: SpanEnd): Omit<WrittenShape, 'bytes'> {
     const startsAt = this.#at;
     const contentAt = this.#begin(2);
@@ -165,7 +165,7 @@ export class SpanWriter {
     return { parentAt, texts, values: values.map((value, i) => this.#ownText(startsAt, texts[i]) ?? value) };
   }
 
-  /** Reads a text again: the one that was written may be part of a longer one, which it would keep in memory. */
+  /** Reads a text back from the buffer: the original may be a slice that keeps a longer text in memory. */
   #ownText(startsAt: number, text: WrittenShape['texts'][number]): string | undefined {
     const from = startsAt + (text?.at ?? 0);
     return text && this.#buffer.toString('utf8', from, from + text.length);
@@ -183,7 +183,7 @@ export class SpanWriter {
     } else copy(ids, idsAt, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
   }
 
-  /** A field of fixed length that is filled later; returns where. */
+  /** Reserves a field of fixed length that is filled later. Returns the offset of its value. */
   #gap(field: number, type: number, bytes: number): number {
     this.#ensure(0);
     this.#buffer[this.#at++] = tag(field, type);
@@ -230,7 +230,7 @@ export class SpanWriter {
     }
   }
 
-  /** A `KeyValue` with a text that takes so many bytes. Returns false if it takes more: then it must be written again. */
+  /** Writes a `KeyValue` with a text of this many bytes. Returns false if the text takes more: write it again then. */
   #textValue(field: number, name: Buffer, text: string, bytes: number): boolean {
     this.#keyValue(field, name, 1 + lengthOfVarint(bytes) + bytes);
     this.#buffer[this.#at++] = tag(1, BYTES);
@@ -238,7 +238,7 @@ export class SpanWriter {
     return this.#characters(text, bytes);
   }
 
-  /** The beginning of a `KeyValue`, up to the content of its value. */
+  /** Writes the beginning of a `KeyValue`, up to the content of its value, which takes `ofValue` bytes. */
   #keyValue(field: number, name: Buffer, ofValue: number): void {
     const length = name.length + 1 + lengthOfVarint(ofValue) + ofValue;
     this.#ensure(length);
@@ -261,7 +261,7 @@ export class SpanWriter {
     }
   }
 
-  /** Returns whether a text takes so many bytes, for which there is room and for `MARGIN` more. */
+  /** Writes a text. Returns whether it takes this many bytes. There must be room for them and `MARGIN` more. */
   #characters(text: string, bytes: number): boolean {
     // Faster than a loop over the characters, since V8 has many kinds of strings.
     const written = this.#buffer.write(text, this.#at);
@@ -289,7 +289,7 @@ export class SpanWriter {
     this.#at = writeFixed32(this.#buffer, this.#at, flags);
   }
 
-  /** Begins a message whose length `end` writes; returns where it begins. */
+  /** Begins a message whose length `#end` writes. Returns the offset of its content. */
   #begin(field: number): number {
     this.#ensure(0);
     this.#buffer[this.#at++] = tag(field, BYTES);
@@ -310,7 +310,7 @@ export class SpanWriter {
     this.#buffer[this.#at++] = rest;
   }
 
-  /** Makes room for so many bytes, and some fields of fixed length: if need be in a larger buffer, into which the batch moves. */
+  /** Makes room for this many bytes and `MARGIN` more. Moves the batch into a larger buffer if necessary. */
   #ensure(bytes: number): void {
     if (this.#at + bytes + MARGIN <= this.#buffer.length) return;
     const larger = Buffer.allocUnsafeSlow(2 * (this.#at + bytes + MARGIN));

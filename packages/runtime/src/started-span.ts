@@ -1,4 +1,4 @@
-/** A span from its start to its end. What becomes of it then is the tracer's: bytes, or a record for the SDK. */
+/** A span from its start to its end. The tracer then turns it into bytes, or into a record for the SDK. */
 import { TraceFlags } from '@opentelemetry/api';
 import type { TraceContext } from '@posthorn/core';
 import type { SpanIds } from './span-ids.ts';
@@ -11,7 +11,7 @@ export type TakeSpan = (span: StartedSpan, end: SpanEnd) => void;
 export class StartedSpan implements Span {
   readonly context: TraceContext;
   readonly parent: TraceContext | undefined;
-  /** The bytes of its own ids begin at `idsAt`; those of the trace count only if it has no parent. */
+  /** The bytes of its own ids begin at `idsAt`. The trace id there counts only if the span has no parent. */
   readonly ids: Buffer;
   readonly idsAt: number;
   /** In milliseconds since 1970. The end has a fraction. */
@@ -20,7 +20,7 @@ export class StartedSpan implements Span {
   readonly #startedAt = performance.now();
   readonly #take: TakeSpan;
 
-  /** The span has the present ids. */
+  /** The span gets the current ids of `ids`. */
   constructor(take: TakeSpan, ids: SpanIds, parent: TraceContext | undefined) {
     this.#take = take;
     this.ids = ids.bytes;
@@ -32,7 +32,7 @@ export class StartedSpan implements Span {
   }
 
   end(end: SpanEnd): void {
-    // Not by the clock, which may be set meanwhile.
+    // By the monotonic clock: the system clock may be set meanwhile.
     this.endMs = this.startMs + (end.endedAt ?? performance.now()) - this.#startedAt;
     this.#take(this, end);
   }

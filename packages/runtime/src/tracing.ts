@@ -12,7 +12,7 @@ export type SpanKind = 'producer' | 'client' | 'internal';
 
 export type AttributeValue = string | number | boolean;
 
-/** What many spans have in common, always in the same object: it is written once. */
+/** What many spans have in common. They share one object, so that the tracer writes it only once. */
 export interface SpanShape {
   readonly kind: SpanKind;
   /** The name of the span. */
@@ -21,7 +21,7 @@ export interface SpanShape {
   readonly attributes: Readonly<Record<string, AttributeValue | undefined>>;
   /** The names of the attributes that differ from span to span. */
   readonly varying: readonly string[];
-  /** What the tracer has written. */
+  /** The bytes of an earlier span of this shape, kept by the tracer. */
   written?: WrittenShape;
 }
 
