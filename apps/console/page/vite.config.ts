@@ -9,8 +9,8 @@ const toConsole = { target: consoleUrl, changeOrigin: false };
 const CLASS_NAMES = /@mantine[\\/]core[\\/]esm[\\/].*[\\/](\w+)\.module\.mjs$/;
 
 /**
- * Loads the styles of a Mantine component together with its code: all styles at once would be a quarter of what is sent before
- * the first paint. During development the page loads all of them (see main.tsx).
+ * Loads the styles of a Mantine component together with its code: all styles at once would be a quarter of what is sent
+ * before the first paint. During development the page loads all of them (see main.tsx).
  */
 const stylesOfComponents: Plugin = {
   name: 'styles-of-components',

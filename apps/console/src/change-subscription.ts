@@ -25,8 +25,8 @@ interface Change extends Pick<AuditEntry, 'operator' | 'action'> {
 }
 
 /**
- * Changes a subscription together with its audit entry. Resolves with the subscription as it is stored now. Throws `AppError`:
- * `not_found`; `conflict` if concurrent changes keep winning; or whatever `next` throws.
+ * Changes a subscription together with its audit entry. Resolves with the subscription as it is stored now. Throws
+ * `AppError`: `not_found`; `conflict` if concurrent changes keep winning; or whatever `next` throws.
  */
 export async function change(
   { store, clock }: ConsoleContext,

@@ -59,7 +59,7 @@ export async function sendEventStream<T>(
     response.end();
   } catch (error) {
     if (!response.headersSent) throw error;
-    // The client connects again, with Last-Event-ID. It does not get what it has not read: that may take forever.
+    // The client connects again, with Last-Event-ID. Not `end`: a client that does not read would delay it for ever.
     if (!ends.aborted) logger.warn({ err: error }, 'stream.failed');
     response.destroy();
   }

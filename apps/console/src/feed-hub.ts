@@ -59,7 +59,7 @@ export class FeedHub<T> {
   /** Fires when the hub stops. */
   readonly stopping = this.#stopping.signal;
   readonly #turns = new EventEmitter().setMaxListeners(MAX_LISTENERS);
-  /** Of each listener. */
+  /** The operator of each listener. */
   readonly #operators: string[] = [];
   readonly #kept = new KeptItems<T>();
   #reading: Promise<void> | undefined;
@@ -69,16 +69,16 @@ export class FeedHub<T> {
   }
 
   /**
-   * Yields what follows `afterId`, or what follows now, four times a second also if there is nothing; not while Redis
-   * is unavailable. Ends when the hub stops or `signal` fires. At most `maxItems` at once. Throws `AppError`
-   * `too_many_requests`, and errors of Redis.
+   * Yields batches of at most `maxItems` entries: those after `afterId`, or those that come from now on. While there
+   * are none, yields an empty batch four times a second, but nothing while Redis is unavailable. Ends when the hub
+   * stops or `signal` fires. Throws `AppError` `too_many_requests` or `unavailable`, and errors of Redis.
    */
   async *follow({ operator, afterId, maxItems, signal }: Listener): AsyncGenerator<FeedBatch<T>> {
     const { store, feed } = this.#options;
     this.#admit(operator);
     try {
       const ends = AbortSignal.any([signal, this.stopping]);
-      // Only then does anything follow that this listener can wait for.
+      // Processes write entries only while they know of a listener.
       await announceListeners(store, feed);
       let hasGap = false;
       let cursor = afterId ?? (await endOfFeed(store, feed));
@@ -89,7 +89,7 @@ export class FeedHub<T> {
         cursor = items.at(-1)?.id ?? cursor;
         yield { cursor, items, hasGap };
         hasGap = false;
-        // A listener that is behind does not wait.
+        // After a full batch there may be more to read at once.
         if (items.length < maxItems) await once(this.#turns, 'turn', { signal: ends }).catch(() => undefined);
       }
     } finally {
@@ -137,7 +137,7 @@ export class FeedHub<T> {
       await wait(READ_EVERY_MS, undefined, { signal: this.stopping }).catch(() => undefined);
     }
     this.#kept.clear();
-    // In the same turn as the last look at the listeners: the next one starts to read again.
+    // No `await` since the last check for listeners: a listener that comes later starts a new read.
     this.#reading = undefined;
   }
 

@@ -36,7 +36,7 @@ export async function serializeHealth(
 export interface FoundHealth {
   subscription: StoredSubscription;
   health: AddressHealth;
-  /** What 99 % of its attempts stay within, if that is slow and was read. */
+  /** The 99th percentile of the durations of its attempts; null if that is not slow, or was not read. */
   p99Ms: number | null;
 }
 

@@ -32,7 +32,7 @@ function files(folder: string, caching: { immutable?: boolean; maxAge: string })
     index: false,
     serveStatic: { ...caching, index: false },
   });
-  // A path with a wrong % is that of no file. It would be refused in words of its own.
+  // A path with an invalid % belongs to no file. `serve` would refuse it with an error text of its own.
   return (request, response, next) => (isDecodable(request.path) ? serve(request, response, next) : next());
 }
 

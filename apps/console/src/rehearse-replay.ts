@@ -38,9 +38,9 @@ export async function rehearse(
     const one = serializeAddress(address, found, { slots, meanMs, canary: scope.canary });
     const warnings = warningsAbout(address, found, healths[i] ?? UNKNOWN_HEALTH);
     rehearsed.push({ ...one, warnings });
-    // Those of one host that are not fast share its slots, so they are sent to one after the other.
-    const lane = meanMs !== null && meanMs >= FAST_MS ? new URL(address.url).host : address.id;
-    waits.set(lane, (waits.get(lane) ?? 0) + (one.expected_s ?? 0));
+    // Addresses of one host that are not fast share the slots of the host: estimate as if they took turns.
+    const slotOwner = meanMs !== null && meanMs >= FAST_MS ? new URL(address.url).host : address.id;
+    waits.set(slotOwner, (waits.get(slotOwner) ?? 0) + (one.expected_s ?? 0));
   }
   const sum = (of: (address: Address) => number) => rehearsed.reduce((all, address) => all + of(address), 0);
   return {

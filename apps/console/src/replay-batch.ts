@@ -7,8 +7,8 @@ import { notActive } from './not-active.ts';
 import { serializeReplay, serializeReplayScope } from './serialize.ts';
 
 /**
- * Loads the addresses of a batch. Throws `AppError` `invalid_fields` that names by its index each one that does not exist or belongs to
- * another environment than one before it; with `onlyActive`, also each that is not active.
+ * Loads the addresses of a batch. Throws `AppError` `invalid_fields` that names by its index each one that does not
+ * exist or belongs to another environment than one before it; with `onlyActive`, also each that is not active.
  */
 export async function loadAddresses(
   store: Store,

@@ -7,8 +7,9 @@ import { loadEvent, loadSubscriptions, type StoredDelivery, sealedSecretsAt } fr
 import type { ConsoleContext } from './context.ts';
 
 /**
- * Resolves with the request as attempt number `attempt` sent it, or as an attempt would send it now. It has the present address and
- * secrets: if they have changed since the attempt, the request differs from what was sent. Throws `AppError` `not_found`.
+ * Resolves with the request as attempt number `attempt` sent it, or as an attempt would send it now. It has the present
+ * address and secrets: if they have changed since the attempt, the request differs from what was sent. Throws
+ * `AppError` `not_found`.
  */
 export async function requestOf(
   { store, secretBox, clock }: ConsoleContext,

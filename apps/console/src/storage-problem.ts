@@ -9,8 +9,8 @@ import type { ErrorRequestHandler } from 'express';
 const MAX_AGE_MS = 1_000;
 
 /**
- * Says why these partitions are unavailable, as a clause without its full stop. Names them and their servers unless they
- * are all of one Redis.
+ * Says why these partitions are unavailable, as a clause without its full stop. Names them and their servers unless
+ * they are all of one Redis.
  */
 export function describeUnavailable({ partitions }: Store, unavailable: readonly UnavailablePartition[]): string {
   const clauses = Array.from(
@@ -18,7 +18,7 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
     ([server, members]) => {
       const which = members.length === 1 ? 'partition' : 'partitions';
       const numbers = members.map(({ partition }) => partition).join(', ');
-      // What follows the first sentence explains settings of Redis.
+      // Keeps the first sentence only: the others explain settings of Redis.
       const reason = members[0]?.error.message.replace(/\.(\s.*)?$/s, '');
       return server === undefined ? reason : `${which} ${numbers} of ${partitions}, on Redis at ${server}: ${reason}`;
     },

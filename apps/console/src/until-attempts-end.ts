@@ -7,8 +7,9 @@ const POLL_INTERVAL_MS = 25;
 const MARGIN_MS = 2_000;
 
 /**
- * Resolves once all jobs of a subscription that were active at the time of the call have ended. Then every attempt that read the
- * previous address is over. It waits no longer than an attempt can take, because the worker of a job may have died.
+ * Resolves once all jobs of a subscription that were active at the time of the call have ended. Then every attempt that
+ * read the previous address is over. It waits no longer than an attempt can take, because the worker of a job may have
+ * died.
  */
 export async function untilAttemptsEnd(
   { jobQueues, store, settings, logger }: ConsoleContext,

@@ -35,8 +35,8 @@ export async function validateSubscription(
 }
 
 /**
- * Sends one POST with body `{}` and no `Service-*` header. It has a connection of its own, so that the name is resolved and all its IPs
- * are checked.
+ * Sends one POST with body `{}` and no `Service-*` header. It has a connection of its own, so that the name is resolved
+ * and all its IPs are checked.
  */
 async function examine({ validationSender, settings }: ConsoleContext, url: string): Promise<SendResult> {
   if (validationsInFlight >= MAX_VALIDATIONS) {

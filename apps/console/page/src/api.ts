@@ -52,7 +52,7 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   if (body !== undefined) headers.set('content-type', 'application/json');
   if (method !== 'GET' && csrfToken !== null) headers.set('x-csrf-token', csrfToken);
   const json = body === undefined ? null : JSON.stringify(body);
-  // A change may take as long as it takes; a read that hangs must not delay the next one after it.
+  // Changes have no time limit. A read has one, so that a read that hangs does not delay the next one.
   const signal = method === 'GET' ? AbortSignal.timeout(READ_TIMEOUT_MS) : null;
   const answer = async () => {
     const response = await fetch(path, { method, headers, body: json, signal });
@@ -71,7 +71,7 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   if (response.ok) return text;
   if (response.status === 401 && path !== SESSION_PATH)
     throw new ApiError(401, 'Your session has ended. Sign in in another tab, and repeat the action here.');
-  // Tabs share the session, but each has read its CSRF token.
+  // Tabs share the session cookie, but each keeps the CSRF token that it has read.
   if (response.status === 403)
     throw new ApiError(403, 'Somebody has signed in again in this browser, so nothing was changed. Repeat the action.');
   throw problemOf(response.status, text);

@@ -94,14 +94,14 @@ function Frame() {
   const { pathname } = useLocation();
   const shown = useRef(pathname);
   useEffect(() => {
-    // The link that led here may be gone with its page.
+    // The link that had the focus may be gone with its page.
     if (shown.current !== pathname) focusContent();
     shown.current = pathname;
   }, [pathname]);
   useHotkeys([['/', focusSearch]]);
   // Also while another field has the focus.
   useHotkeys([['mod+K', focusSearch]], []);
-  // The page of an event is reached from its deliveries.
+  // The page of an event has no link of its own: it is reached from its deliveries.
   const section = pathname.startsWith('/events/') ? '/deliveries' : pathname;
   const isActive = (to: string) => (to === '/' ? section === '/' : section.startsWith(to));
   const navLink = (label: string, Icon: (typeof sections)[number]['icon']) => (

@@ -28,7 +28,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     refetchOnMount: isBack ? false : 'always',
     refetchOnReconnect: false,
     refetchOnWindowFocus: false,
-    // What is on screen stays; nothing yet is read until there is something.
+    // Rows on screen are not read again here. A list that has failed to load is tried again.
     refetchInterval: ({ state }) => state.status === 'error' && state.data === undefined && LIVE.refetchInterval,
   });
   const isShown = list.data !== undefined && !list.isPlaceholderData;
@@ -37,7 +37,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   const isNewer = isShown && newest.data !== undefined && newest.dataUpdatedAt >= list.dataUpdatedAt;
   const live = isNewer ? compareRows(list.data.rows, !list.hasNextPage, newest.data) : null;
   const showNewest = () => queryClient.setQueryData(queryKey, { pages: [newest.data], pageParams: [null] });
-  // Nobody reads an empty list: its first rows appear by themselves.
+  // In an empty list, the first rows appear by themselves: they move no row that the user is reading.
   const isFirst = live !== null && live.rows.length === 0 && live.added > 0;
   const { refetch } = list;
   useEffect(() => {

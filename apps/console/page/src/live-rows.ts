@@ -12,8 +12,9 @@ export interface LiveRows<T> {
 }
 
 /**
- * `shown` are the rows on screen and `isComplete` says that no further page exists. `newest` is the first page as just read.
- * A row on screen that is absent there has either moved to a later page or left the list: it has left if the page reaches beyond it.
+ * `shown` are the rows on screen and `isComplete` says that no further page exists. `newest` is the first page as just
+ * read. A row on screen that is absent there has either moved to a later page or left the list: it has left if the page
+ * reaches beyond it.
  */
 export function compareRows<T extends { id: string }>(
   shown: T[],
@@ -24,7 +25,7 @@ export function compareRows<T extends { id: string }>(
   const shownIds = new Set(shown.map(({ id }) => id));
   const lastCommon = newest.data.findLastIndex(({ id }) => shownIds.has(id));
   const isWhole = newest.next_cursor === null;
-  // Behind the last row in common are rows of a page that was not loaded.
+  // Newest rows behind the last common one may belong to a page that is not on screen yet, so they are not new.
   const reach = isComplete || lastCommon < 0 ? newest.data : newest.data.slice(0, lastCommon);
   const lastFresh = isWhole ? shown.length : shown.findLastIndex(({ id }) => fresh.has(id));
   return {

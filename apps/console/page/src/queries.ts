@@ -44,12 +44,12 @@ const exceptSession = { predicate: ({ queryKey }: { queryKey: readonly unknown[]
 /** Whether a session ended while the operator was using it. */
 let hasExpired = false;
 export const sessionHasExpired = () => hasExpired;
-/** Meanwhile a read that is on its way may find the session gone. */
+/** Whether a sign-out is in progress. A read in flight may then get 401 although no session has expired. */
 let isSigningOut = false;
 
 /**
- * How much is on the screen that would be lost: a secret that is not shown again, a form. It stays until the operator
- * has done with it, also when the session ends.
+ * How many things are on the screen that leaving it would lose: a secret that is not shown again, a form. While there
+ * are any, the end of the session does not replace the page.
  */
 let kept = 0;
 export function useKept(): void {
@@ -61,10 +61,10 @@ export function useKept(): void {
   }, []);
 }
 
-/** The session has ended: show the sign-in page, which then returns to the current page. Or another tab has begun a new one: read it. */
+/** After 401, shows the sign-in page, which then returns to the current page. After 403, reads the session that another tab has begun. */
 export async function onApiError(error: unknown): Promise<void> {
   if (!(error instanceof ApiError)) return;
-  // A change ends after that: repeated before, it would be refused again.
+  // Awaited before the change is reported as failed: a repetition with the old CSRF token would be refused again.
   if (error.status === 403) await queryClient.invalidateQueries({ queryKey: SESSION_KEY });
   if (error.status !== 401 || kept > 0) return;
   if (!isSigningOut && queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
@@ -96,14 +96,14 @@ export function useSession() {
         throw error;
       }
     },
-    // Another tab may have signed in: looked at when the sign-in page appears and when its tab is turned to.
+    // Another tab may have signed in: without a session, it is read again when the sign-in page or its tab is shown.
     staleTime: ({ state }) => (state.data === null ? 0 : Number.POSITIVE_INFINITY),
   });
 }
 
 /** Stores the session of an operator who has just signed in. */
 export async function beginSession(session: Session): Promise<void> {
-  // A read that left before this session began would find nobody signed in.
+  // A read that was sent before this session began would find nobody signed in.
   await queryClient.cancelQueries({ queryKey: SESSION_KEY });
   queryClient.setQueryData(SESSION_KEY, setSession(session));
 }

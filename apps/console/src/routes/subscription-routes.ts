@@ -89,7 +89,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     async handle({ query: { limit, cursor, ...query } }) {
       const { items, nextCursor, total } = await context.directory.find(query, { limit, cursor });
       const data = await serializeListedSubscriptions(context, items);
-      // The health of one may have just changed.
+      // The health of a subscription may have changed since it was found.
       const wanted = data.filter(({ health }) => query.health === undefined || query.health === health.state);
       return { data: wanted, next_cursor: nextCursor, total };
     },
@@ -151,7 +151,7 @@ function deleteRoute(api: Api, context: ConsoleContext): void {
     responses: { 204: { description: 'The subscription was deleted' } },
     async handle({ params: { id }, caller }) {
       const { url } = await findSubscription(context, id);
-      // The audit trail names the address also when nothing else knows it any more.
+      // So the audit trail still names the address when everything else about it is gone.
       const by = { operator: caller, detail: { url } };
       if (!(await deleteSubscription(store, id, clock.now(), by))) missing('subscription');
       logger.info({ subscription_id: id, operator: caller }, 'subscription.deleted');

@@ -89,7 +89,7 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
   });
   const [rehearsed, setRehearsed] = useState<{ of: string; result: Rehearsal }>();
   const rehearse = useChange(
-    // The form may have changed when the answer arrives.
+    // `of` tells which form the answer is for: the form may have changed when the answer arrives.
     async () => ({ of: JSON.stringify(body), result: await call<Rehearsal>('POST', '/v1/replays/rehearse', body) }),
     { onDone: setRehearsed },
   );

@@ -2,12 +2,12 @@
 
 type Question = Parameters<typeof import('@mantine/modals').modals.openConfirmModal>[0];
 
-/** The dialog closes, or is not opened, if the browser goes back or forward: it would ask about what is not on screen any more. */
+/** Opens the dialog. It closes, or does not open, if the browser goes back or forward: its subject is no longer on screen. */
 export async function askFirst(question: Question): Promise<void> {
   const left = new AbortController();
   window.addEventListener('popstate', () => left.abort(), { once: true });
   const { modals, shown } = await import('./overlays.tsx');
-  // Nothing listens before.
+  // Before this, no component listens for dialogs to open.
   await shown;
   if (left.signal.aborted) return;
   const id = modals.openConfirmModal(question);

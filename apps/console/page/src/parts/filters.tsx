@@ -13,7 +13,7 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
   const { pathname, search: text } = useLocation();
   useEffect(() => rememberSearch(pathname, text), [pathname, text]);
   const setAll = (values: Partial<Record<N, string | null>>): void => {
-    // The user has left while the code of another page is loading: a change would lead back.
+    // The user has already left, and the code of the next page is still loading: a change would lead back.
     if (window.location.pathname !== pathname) return;
     // Another filter may have changed since the last rendering.
     const now = new URLSearchParams(window.location.search);

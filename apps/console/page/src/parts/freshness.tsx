@@ -6,7 +6,7 @@ import { ApiError } from '../api.ts';
 import { byConsole } from '../clock.ts';
 import { Instant } from './time.tsx';
 
-/** The age of data that is due every 2 s and has not come. With the interval of checking, it is marked within 3 s. */
+/** Data that is due every 2 s and older than this is stale. With the interval of the checks, it is marked within 3 s. */
 const STALE_MS = 2_750;
 const CHECK_MS = 250;
 
@@ -67,7 +67,7 @@ export function Freshness() {
   );
 }
 
-/** Returns the oldest of the visible data that should have been refreshed since. */
+/** Returns when the oldest stale data on screen was read, and why its refresh fails. */
 function findStale(queryClient: QueryClient): Stale | null {
   const overdue = queryClient
     .getQueryCache()
@@ -79,5 +79,5 @@ function findStale(queryClient: QueryClient): Stale | null {
   return overdue === undefined ? null : { at: overdue.at, reason: overdue.error?.message ?? null };
 }
 
-/** Such an error is about the data, for example that it was deleted, and is shown in its place. */
+/** Whether an error is an answer about the data, for example that it was deleted. The page shows it in place of the data. */
 const isAnswer = (error: Error | null) => error instanceof ApiError && error.status >= 400 && error.status < 500;

@@ -61,7 +61,7 @@ function ReasonAlert({ reason: { kind, message }, overview }: { reason: NotWell;
           stores so much: see PosthornRedisMemoryHigh in docs/runbooks.md.
         </Warning>
       );
-    // Also what only a later release knows.
+    // Includes kinds that only a later release of the console knows.
     default:
       return <Warning title={title} />;
   }
@@ -69,7 +69,7 @@ function ReasonAlert({ reason: { kind, message }, overview }: { reason: NotWell;
 
 function LongPending({ overview: { at, queue } }: { overview: Overview }) {
   const oldestMs = queue.oldest_pending_age_ms;
-  // Not those of the last moments, which would come first.
+  // Leaves out the newest deliveries, which have waited only moments and would come first.
   const until = new Date(Date.parse(at) - oldestMs / 2).toISOString();
   return (
     <Warning title={`A delivery has waited ${durationText(oldestMs)} for its first attempt`}>

@@ -142,7 +142,8 @@ interface DialogProps {
 }
 
 function EditModal({ subscription, opened, close }: DialogProps) {
-  // The fields as they were when the dialog was opened. Only what differs is sent: another operator may have changed the rest.
+  // The fields as they were when the dialog was opened. Only what differs is sent: another operator may have changed
+  // the rest.
   const [before, setBefore] = useState(subscription);
   if (!opened && before !== subscription) setBefore(subscription);
   const save = useChange(
