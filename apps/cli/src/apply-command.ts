@@ -65,8 +65,8 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
 }
 
 /**
- * Returns a function that says whether the run shall end: after the change that is being made, since the secrets of new
- * subscriptions are not shown again. A second signal ends it at once.
+ * Returns a function that says whether the run has to end. The change in progress is completed first, since the secret
+ * of a new subscription is not shown again. A second signal ends the run at once.
  */
 function interruption(): () => boolean {
   let isInterrupted = false;
@@ -115,7 +115,7 @@ function describe([field, { from, to }]: [string, { from: unknown; to: unknown }
   return `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`;
 }
 
-/** Makes a change and adds it to `done`, before a validation that may fail: the secret of a new one is not shown again. */
+/** Makes a change. Adds it to `done` before a validation, which may fail: the secret of a new subscription must be shown. */
 async function carryOut(
   client: Client,
   change: Change,

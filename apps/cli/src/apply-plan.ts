@@ -12,9 +12,10 @@ export type Change =
   | { change: 'delete'; present: Subscription };
 
 /**
- * The changes that make `present` what is `wanted`: updates, then new ones, then, if `prune` is set, those whose key is not wanted any
- * more. A subscription without a key is never deleted. Throws `UserError` where a new one would receive the same events at the same
- * address as one without a key, or where two entries are the same subscription.
+ * Returns the changes that turn `present` into `wanted`: updates, then creations, then, if `prune` is set, deletions of
+ * subscriptions whose key is not wanted any more. A subscription without a key is never deleted. Throws `UserError` if
+ * a new subscription has the url and an environment of an existing one without a key, if two entries are the same
+ * subscription, or if an entry's id does not exist.
  */
 export function planChanges(wanted: readonly Wanted[], present: readonly Subscription[], prune: boolean): Change[] {
   const byIdentity = new Map(
@@ -50,8 +51,8 @@ export function planChanges(wanted: readonly Wanted[], present: readonly Subscri
 }
 
 /**
- * Warns of each new subscription that receives the same events at the same address as one whose key the file does not
- * have, unless that one is deleted too: its key was renamed, or several files are in use.
+ * Returns a warning for each new subscription that receives the same events at the same address as an existing one
+ * whose key is not in the file and that stays. Either the key was renamed, or several files are in use.
  */
 export function doubledEvents(changes: readonly Change[], wanted: readonly Wanted[], present: readonly Subscription[]) {
   const stays = ({ id, key }: Subscription) =>

@@ -37,7 +37,7 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     const { url, token, tokenFrom } = found;
     const options = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
     const used = `(${method} ${url}${path.split('?')[0]})`;
-    // Such as a variable of a script that is not set. Without its id, the path of an item is that of the list.
+    // For example from a script's variable that is not set. The path of an item without its id is the path of the list.
     if (/\/(?:\/|$)/.test(path.split('?')[0] ?? '')) throw new UserError(`An id is empty. ${used}`);
     const fail = (cause: unknown): never => {
       if (method !== 'GET' && isBroken(cause)) throw new UserError(`${BROKEN} ${used}`, { cause });
@@ -92,13 +92,13 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
   };
 }
 
-/** Says that a call found nothing although the list goes on: the calls after it may find nothing for minutes. */
+/** The line for a page without items that is not the last one: the calls that follow may find nothing for minutes. */
 function searchingText(from: Query[string]): string {
   if (from !== undefined) return `Few or none of the newest match. Searching back to ${from}.`;
   return 'Few or none of the newest match. Searching back to the oldest that is kept, which may take minutes: --from 1h searches the last hour only.';
 }
 
-/** Whether a connection broke that had been made, so that the call may have arrived. */
+/** Whether an established connection broke, so that the console may have received the call. */
 function isBroken(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET';

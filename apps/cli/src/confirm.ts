@@ -2,12 +2,12 @@
 import { createInterface } from 'node:readline/promises';
 import { UserError } from './user-error.ts';
 
-/** Resolves with whether the user agrees: not if they type Ctrl-C or Ctrl-D. Throws `UserError` where nobody can be asked. */
+/** Resolves with whether the user agrees; Ctrl-C and Ctrl-D mean no. Throws `UserError` without an interactive terminal. */
 export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) throw new UserError(`${question} Not an interactive terminal; pass --yes.`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const closed = new AbortController();
-  // A terminal that goes away, too, would otherwise leave the question without an answer for ever.
+  // Without this, `question` would never settle after Ctrl-C, Ctrl-D or the end of the terminal.
   terminal.once('close', () => closed.abort());
   try {
     const reply = await terminal.question(`${question} [y/N] `, { signal: closed.signal });

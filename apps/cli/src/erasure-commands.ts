@@ -53,13 +53,13 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
     .action(async ({ environment, unsent, yes = false, wait: untilDone, ...values }) => {
       const body = { ...bodyOf(values), environment, unsent, confirm: yes };
       const started = await client.post(erasureSchema, '/v1/erasures', body);
-      // Without --yes it is the count that is wanted.
+      // Without --yes the command only shows the count, so it always waits for it.
       const erasure = untilDone || !yes ? await untilSettled(client, started) : started;
       if (yes) {
         print.item(erasure);
         return;
       }
-      // Counted only: it must not wait for a confirmation that nobody gives.
+      // Only the count was wanted: cancel, or the erasure would wait an hour for a confirmation.
       const end = erasure.status === 'counted' || erasure.status === 'counting' ? 'cancel' : undefined;
       print.item(end ? await client.post(erasureSchema, `/v1/erasures/${erasure.id}/cancel`) : erasure);
       print.say('Nothing was erased. Repeat the command with --yes to erase.');

@@ -12,9 +12,9 @@ interface Console {
 }
 
 /**
- * Returns the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. If these are not set, returns the one started by
- * `npm start` in this checkout; its token is sent to no other console. There is no option for a token, because other
- * users of a machine can read the command line. Throws `UserError`.
+ * Returns the console at `POSTHORN_URL` with the token in `POSTHORN_TOKEN`. If these are not set, returns the one
+ * started by `npm start` in this checkout; its token is sent to no other console. There is no option for a token,
+ * because other users of a machine can read the command line. Throws `UserError`.
  */
 export function findConsole(env: NodeJS.ProcessEnv): Console {
   const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;

@@ -15,8 +15,8 @@ interface StreamEvent {
 
 /**
  * Yields the events of a stream, except heartbeats, without an end. Calls `onOpen` at each connection. Says on stderr
- * what is missing, and when the stream is interrupted. Throws `UserError` if the console refuses the call, or is not
- * reached the first time.
+ * what is missing, and when the stream is interrupted. Throws `UserError` if the console refuses the call, or can't be
+ * reached at the first try.
  */
 export async function* followEvents(
   client: Client,
@@ -59,7 +59,7 @@ async function* messagesOf(response: Response): AsyncGenerator<EventSourceMessag
     const result = await Promise.race([read, silent]);
     silence.abort();
     if (result === undefined || result.done) {
-      // The connection has ended anyway, or it never will.
+      // The stream has ended or is silent: close the connection.
       await reader.cancel().catch(() => undefined);
       return;
     }

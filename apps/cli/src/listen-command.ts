@@ -17,7 +17,7 @@ const MAX_IN_FLIGHT = 10;
 interface Target {
   url: string;
   secret: string;
-  /** Stands for the subscription that there is not, so that delivery ids differ from those of other listeners. */
+  /** A new id in place of a subscription's, so that delivery ids differ from those of other listeners. */
   subscriptionId: string;
 }
 

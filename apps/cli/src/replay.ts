@@ -43,8 +43,8 @@ export function bodyOf(
 }
 
 /**
- * Starts a bulk replay, or a batch of them. With `wait`, shows its progress until it has made its deliveries or was halted; with `follow`,
- * until they have ended. Returns its latest state.
+ * Starts a bulk replay, or a batch of them. With `wait`, shows its progress until it has made its deliveries or was
+ * halted; with `follow`, until they have ended. Returns its latest state.
  */
 export async function replayAll(
   client: Client,

@@ -6,11 +6,11 @@ import { LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
 import { UserError } from './user-error.ts';
 
-/** Times that a file may use its anchors: ten for each subscription. Nested ones, which grow without end, soon have more. */
+/** Times that a file may use its anchors: ten for each subscription. Nested anchors, which can grow exponentially, exceed it soon. */
 const MAX_ALIASES = 100_000;
 
-/** Where the message of the parser is advice for a program. */
-const ADVICE: { [code: string]: string } = {
+/** Messages in place of those of the parser that advise a programmer, by its error code. */
+const MESSAGES: { [code: string]: string } = {
   MULTIPLE_DOCS: 'Several documents, separated by "---". Put all subscriptions into one.',
 };
 
@@ -39,7 +39,7 @@ export function readSubscriptionsFile(path: string): Wanted[] {
   const lines = new LineCounter();
   const document = parseDocument(readText(path), { lineCounter: lines });
   if (document.errors.length > 0)
-    throw new UserError(`${path}: ${document.errors.map(({ code, message }) => ADVICE[code] ?? message).join('\n')}`);
+    throw new UserError(`${path}: ${document.errors.map(({ code, message }) => MESSAGES[code] ?? message).join('\n')}`);
   const parsed = fileSchema.safeParse(contentOf(document, path) ?? {});
   const lineOf = (at: readonly PropertyKey[]): string => {
     for (let length = at.length; length >= 0; length--) {
@@ -64,7 +64,7 @@ export function readSubscriptionsFile(path: string): Wanted[] {
   return wanted;
 }
 
-/** What the file says. Throws `UserError` for an alias without its anchor. */
+/** Returns the content of the file. Throws `UserError` for an alias without its anchor, or too many of them. */
 function contentOf(document: ReturnType<typeof parseDocument>, path: string): unknown {
   try {
     return document.toJS({ maxAliasCount: MAX_ALIASES });
