@@ -1,11 +1,11 @@
 /**
- * Puts line breaks between the statements of code that has none, so that an error's stack names a line and Node, which
- * prints the line of an uncaught error, prints a short one. V8 keeps a table of all lines of a file since the first
- * stack that it prints, 8 bytes a line: so not each statement gets one.
+ * Puts line breaks between the statements of code that has none. So an error's stack names a useful line, and for an
+ * uncaught error Node prints a short one. Not every statement gets its own line, because V8 keeps 8 bytes for each line
+ * of a file once it has printed a stack.
  */
 import { parseAst } from 'rolldown/parseAst';
 
-/** The next statement behind so many characters begins a line. */
+/** The first statement after this many characters begins a new line. */
 const LINE_LENGTH = 120;
 
 /** Returns the code of a script with line breaks before some of its statements. */

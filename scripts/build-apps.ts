@@ -1,9 +1,9 @@
 /**
  * Builds ingest, worker and console into `apps/<app>/dist`: each with the packages that it needs in a few files of
  * plain JavaScript, unless the existing build is from the same sources. A process that runs such a build loads neither
- * what removes types nor what its packages have besides, so it takes about 40 MB less memory and starts sooner. The
- * files are CommonJS: an `import` of node:http reads all that it exports, and so loads `fetch` with all that belongs to
- * it, and `require` does not.
+ * the code that removes types nor unused parts of packages, so it takes about 40 MB less memory and starts sooner. The
+ * files are CommonJS: unlike `require`, an `import` of node:http reads all of its exports, which loads `fetch` and all
+ * that it needs.
  */
 import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -14,13 +14,13 @@ import { root } from './folder.ts';
 const BUILT_APPS = ['ingest', 'worker', 'console'] as const;
 
 /**
- * Packages that find files beside their own, and one whose tables are needed by nobody who sends UTF-8. They are loaded
- * from node_modules.
+ * Packages that are loaded from node_modules: those that read files beside their own, and iconv-lite, whose tables are
+ * not needed for UTF-8.
  */
 const NOT_BUNDLED = [/^@bull-board\//, /^swagger-ui-dist(\/|$)/, /^iconv-lite$/];
 /**
- * Packages that load all their parts although the apps need these: what else they export, and where it is. Another name
- * that is imported from one of them fails the build.
+ * Packages whose entry loads all their parts, with the parts that the apps need and their files. The build fails if an
+ * app imports another name from one of them.
  */
 const PARTS: Record<string, Record<string, string>> = {
   undici: { Client: 'lib/dispatcher/client.js' },
@@ -31,19 +31,19 @@ const PARTS: Record<string, Record<string, string>> = {
   },
 };
 /**
- * BullMQ's modules for `import`, of which parts that nobody uses can be left out. Its entry for `require` has all of
+ * BullMQ's modules for `import`, from which the build can leave out unused parts. Its entry for `require` loads all of
  * them: a client of PostgreSQL, for instance.
  */
 const ENTRIES = { bullmq: join(root, 'node_modules/bullmq/dist/esm/index.js') };
-/** Code that only runs when it is called: what nobody imports of it goes, with the packages that only it needs. */
+/** Files that do nothing when they are loaded: the build leaves out what nobody imports of them, and what only that needs. */
 const WITHOUT_EFFECTS = /\/packages\/[^/]+\/src\/|\/node_modules\/bullmq\//;
-/** What the apps never call of a package that they load, by the package, and why. A call throws. */
+/** Packages that the apps load but never call, by name, and why they don't. A stand-in throws when it is used. */
 const LEFT_OUT: Record<string, { exported: string; why: string }> = {
   'cron-parser': { exported: 'CronExpressionParser', why: 'Posthorn has no jobs by cron expressions' },
 };
 /**
- * Code of packages that is replaced in their files. got loads 4 MB of Node's tables of languages at once, for the words
- * of errors about its own options.
+ * Code of packages that the build replaces, by the end of the file's path. got makes an `Intl.ListFormat` at once,
+ * which loads 4 MB of language data, only for messages of errors about its own options.
  */
 const REPLACED: Record<string, { from: string; to: string }> = {
   '/node_modules/@sindresorhus/is/distribution/index.js': {
@@ -51,7 +51,7 @@ const REPLACED: Record<string, { from: string; to: string }> = {
     to: "(() => ({ format: (items) => items.join(', ') }))(",
   },
 };
-/** In each build: which of its files was put together from which, for people and tests. */
+/** A file in each build that lists the sources of each built file, for people and tests. */
 const MODULES = 'modules.txt';
 /** Read at run time, by a path from the file that reads them (packages/store/src/script.ts). */
 const SCRIPTS = join(root, 'packages/store/src/lua');
@@ -75,7 +75,7 @@ export async function buildApps(say: (line: string) => void): Promise<void> {
     });
 }
 
-/** Paths that code finds from its own (package.json, the page, the compile cache) are right because sources and build are equally deep. */
+/** As deep as the sources, so that paths relative to a file (package.json, the page, the compile cache) are right in both. */
 const folderOf = (app: string) => join(root, `apps/${app}/dist`);
 
 async function bundle(input: string, dir: string): Promise<void> {
@@ -105,12 +105,12 @@ async function bundle(input: string, dir: string): Promise<void> {
     },
   });
   const modules = output.flatMap((chunk) => {
-    // Others are made by the plugins.
+    // Modules outside the repository are made by the plugins.
     const files = chunk.type === 'chunk' ? Object.keys(chunk.modules).filter((id) => id.startsWith(root)) : [];
     return files.map((id) => `${chunk.fileName} ${relative(root, id)}`);
   });
   writeFileSync(join(dir, MODULES), `${modules.sort().join('\n')}\n`);
-  // After the bundler has printed it: it prints escapes as the characters that they are.
+  // After the bundler, which would print escapes as the characters themselves.
   for (const file of globSync('*.cjs', { cwd: dir }).map((name) => join(dir, name)))
     writeFileSync(file, breakLines(youngClosures(escapeToAscii(readFileSync(file, 'utf8')))));
 }
@@ -168,9 +168,9 @@ function replaceCode(): RolldownPlugin {
   };
 }
 
-/** A source with one character beyond ASCII takes two bytes a character, all of them in V8's heap. */
+/** Escapes all characters beyond ASCII: with a single one of them, V8 keeps two bytes for each character of a file. */
 function escapeToAscii(code: string): string {
-  // Of `\─`, an escape of a character that needs none, this would make a backslash and letters.
+  // A needless escape such as `\─` would become a backslash and letters.
   const escaped = /(?<!\\)(?:\\\\)*\\[\u0080-\uffff]/.exec(code);
   if (escaped !== null) throw new Error(`This can't be written in ASCII: ${escaped[0]}`);
   return code.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -58,7 +58,8 @@ export function explainFileError(error: unknown, dir = dataDir): FolderProblem |
       const { uid, username } = userInfo();
       const owner = ownerOfNearest(path);
       if (owner === uid) return because(`its permissions forbid it. Run: chmod -R u+rwX ${shellWord(dir)}${elsewhere}`);
-      // Nothing that others own is given away: where the folder is missing, it is created.
+      // Change the owner of our own folder only. If it is missing, create it in the folder that belongs to somebody
+      // else.
       const ours = [dir, root].find((one) => isWithin(path, one) && exists(one));
       const command =
         ours === undefined

@@ -11,8 +11,8 @@ const MAX_TRIES = 100;
 const given = new Set<number>();
 
 /**
- * Resolves with a port that nothing listens on now, and that this process has not got before. Processes of tests that run side by side get
- * theirs from different ranges.
+ * Resolves with a port that nothing listens on now, and that this process has not got before. Processes of tests that
+ * run side by side get theirs from different ranges.
  */
 export async function freePort(): Promise<number> {
   const first = FIRST_PORT + (Number(process.env.JEST_WORKER_ID ?? 0) % RANGES) * PORTS_IN_RANGE;

@@ -40,16 +40,17 @@ export function dropUnverified(lock: Lock): void {
 }
 
 /**
- * Removes the Node versions that packages require. npm compares them with the Node that it runs on itself, and warns; the code
- * runs on another one (scripts/node). `lockProblems` compares them with that one.
+ * Removes the Node versions that packages require. npm would compare them with the Node that npm itself runs on, and
+ * warn; the code runs on another Node (scripts/node), with which `lockProblems` compares them.
  */
 export function dropEngines(lock: Lock): void {
   for (const [, entry] of downloads(lock)) delete entry.engines;
 }
 
 /**
- * Adds the optional packages of other platforms that the registry did not offer: without them `npm ci` refuses the lock. Such an
- * entry has a version and a platform, but no hash; npm skips it on every other platform. Returns the paths added.
+ * Adds the optional packages of other platforms that the registry did not offer: without them `npm ci` refuses the
+ * lock. Such an entry has a version and a platform, but no hash; npm skips it on every other platform. Returns the
+ * paths added.
  */
 export function addOtherPlatforms(lock: Lock): string[] {
   const added: string[] = [];
@@ -77,9 +78,9 @@ export function addOtherPlatforms(lock: Lock): string[] {
 }
 
 /**
- * Returns what is wrong with the lock of the project in `root`, one line each: a package without a hash that is installed here (or
- * on every platform), one with a `resolved` URL, and one that does not run on our Node. All packages must accept the Node of this process,
- * and those of production every version that `engines` in package.json names.
+ * Returns what is wrong with the lock of the project in `root`, one line each: a package without a hash that is
+ * installed here (or on every platform), one with a `resolved` URL, and one that does not run on our Node. All packages
+ * must accept the Node of this process, and those of production every version that `engines` in package.json names.
  */
 export function lockProblems(lock: Lock, root: string): string[] {
   const ourNodes = readJson<{ engines: { node: string } }>(join(root, 'package.json')).engines.node;

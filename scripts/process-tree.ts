@@ -33,7 +33,8 @@ export function endTreeOnSignals(): void {
     ['SIGINT', 2],
     ['SIGTERM', 15],
   ] as const) {
-    // Not `once`: npm forwards a signal that the group gets from a terminal or `timeout` too; the second one would kill this halfway.
+    // Not `once`: npm forwards a signal that the group gets from a terminal or `timeout` too; the second one would kill
+    // this halfway.
     process.on(name, () => {
       killDescendants();
       process.exit(128 + number);

@@ -31,8 +31,8 @@ export interface ScriptOptions {
 }
 
 /**
- * Starts `script`, a path from the root of the repository, with the Node of this process. It has an IPC channel, which closes when this
- * process ends for any reason; apps then stop.
+ * Starts `script`, a path from the root of the repository, with the Node of this process. It has an IPC channel, which
+ * closes when this process ends for any reason; apps then stop.
  */
 export function startScript(
   script: string,

@@ -1,8 +1,8 @@
 /**
- * Rewrites `object.property = () => …` to `object.property = (0, () => …)`, which does the same. V8 makes a function
- * that is written at the right of an assignment to a property in the old generation, since it assumes a method that
- * stays. ioredis and others make some for each command. Each then keeps all that it refers to, and what that refers to,
- * until the next large collection of garbage (docs/decisions, 58).
+ * Rewrites `object.property = () => …` to `object.property = (0, () => …)`, which does the same. V8 allocates a
+ * function that is assigned directly to a property in the old generation, since it assumes a long-lived method. ioredis
+ * and others make such functions for each command. Each of them then keeps all objects that it can reach alive until
+ * the next major garbage collection (docs/decisions, 58).
  */
 import { parseAst } from 'rolldown/parseAst';
 
@@ -12,7 +12,7 @@ interface Node {
   end: number;
 }
 
-/** Returns the code of a script with all of its assignments rewritten. */
+/** Returns the code of a script with all such assignments rewritten. */
 export function youngClosures(code: string): string {
   const functions: Node[] = [];
   collect(parseAst(code, { sourceType: 'script' }), functions);

@@ -34,8 +34,9 @@ export interface NeededPackage extends Locked {
 const lock = (): Record<string, Locked> => JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
 
 /**
- * The workspaces at `from` and every package that they need to run, by path. Optional packages are left out: they are binaries for one
- * architecture, which their users do without. With `bundled`, what the operators' page is built from, which is in no folder at run time.
+ * The workspaces at `from` and every package that they need to run, by path. Optional packages are left out: they are
+ * binaries for one architecture, which their users do without. With `bundled`, what the operators' page is built from,
+ * which is in no folder at run time.
  */
 export function neededPackages(from: readonly string[], { bundled = false } = {}): NeededPackage[] {
   const locked = lock();

@@ -17,9 +17,10 @@ export function canUnpack(path: string): boolean {
 }
 
 /**
- * Unpacks each program into `<folder>/<name>`, with the libraries that this machine lacks and a wrapper in `bin`. Resolves with the
- * programs that are not available and why. A folder gets its name only once it is complete and its program has run. So an interrupted
- * download leaves nothing that looks complete, and of two concurrent ones the first wins. Rejects if `signal` aborts it.
+ * Unpacks each program into `<folder>/<name>`, with the libraries that this machine lacks and a wrapper in `bin`.
+ * Resolves with the programs that are not available and why. A folder gets its name only once it is complete and its
+ * program has run. So an interrupted download leaves nothing that looks complete, and of two concurrent ones the first
+ * wins. Rejects if `signal` aborts it.
  */
 export async function unpackPrograms(
   programs: readonly Program[],

@@ -26,8 +26,9 @@ export interface ProvideOptions {
 }
 
 /**
- * Resolves with the path of each program by its name. Missing programs are unpacked into `.posthorn/programs`, where the next run finds
- * them; that needs no root and changes nothing else on the machine. Throws `ProgramMissing` if any is still missing.
+ * Resolves with the path of each program by its name. Missing programs are unpacked into `.posthorn/programs`, where
+ * the next run finds them; that needs no root and changes nothing else on the machine. Throws `ProgramMissing` if any
+ * is still missing.
  */
 export async function providePrograms(
   programs: readonly Program[],

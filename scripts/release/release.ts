@@ -59,8 +59,8 @@ export function notesOf(root: string, version: string): string | undefined {
 }
 
 /**
- * Returns what is wrong; empty if the checkout is consistent. A version such as 1.2.0-dev is one on which work goes on: its notes are those
- * of `Unreleased`, and it has no fixture yet. `tag`: the tag that is to be released.
+ * Returns what is wrong; empty if the checkout is consistent. A version such as 1.2.0-dev is one on which work goes on:
+ * its notes are those of `Unreleased`, and it has no fixture yet. `tag`: the tag that is to be released.
  */
 export function checkRelease(root: string, tag?: string): string[] {
   const version = versionOf(root);

@@ -28,8 +28,8 @@ export interface AppOptions {
 }
 
 /**
- * Starts an app and resolves after it has logged `ready`. Its log goes to `<logDir>/<name>.log`. Rejects, naming the log and quoting its
- * last lines, if the app ends before that or is not ready in time.
+ * Starts an app and resolves after it has logged `ready`. Its log goes to `<logDir>/<name>.log`. Rejects, naming the
+ * log and quoting its last lines, if the app ends before that or is not ready in time.
  */
 export async function startApp(
   name: string,

@@ -129,7 +129,8 @@ async function startApps(redisUrl: string, state: DemoState, ports: Record<AppNa
         logDir,
         atEnd,
         say,
-        // Such as a Redis that can't be reached. The others warn of the same, and each time of ALLOWED_PRIVATE_NETWORKS.
+        // Such as a Redis that can't be reached. The others warn of the same, and each time of
+        // ALLOWED_PRIVATE_NETWORKS.
         saysWarnings: name === 'ingest',
       }),
     ),

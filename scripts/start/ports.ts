@@ -14,8 +14,8 @@ export const APP_NAMES = Object.keys(APPS) as AppName[];
 const MAX_PORT = 65_535;
 
 /**
- * Chooses a port for each app from `INGEST_PORT`, `CONSOLE_PORT` and `WORKER_PORT`. Throws if ports that were set can't be used, and names
- * all of them. A default port that is in use is replaced by a free one, which `say` reports.
+ * Chooses a port for each app from `INGEST_PORT`, `CONSOLE_PORT` and `WORKER_PORT`. Throws if ports that were set can't
+ * be used, and names all of them. A default port that is in use is replaced by a free one, which `say` reports.
  */
 export async function choosePorts(
   env: NodeJS.ProcessEnv,
