@@ -11,7 +11,7 @@ const PER_S = 100;
 const FAN_OUTS_PER_S = 10;
 /** Deliveries of fan-outs before the first one that is measured: Node compiles what runs often, and connections are open. */
 const WARM_UP = 5_000;
-/** The receiver is not asked sooner, so that asking costs the measured processes nothing. */
+/** Wait before the receiver is asked for arrivals, so that asking costs the measured processes nothing. */
 const ASK_AFTER_MS = 10;
 /** Time for what happens after an arrival (records, statistics) before the next measurement. */
 const SETTLE_MS = 1_500;

@@ -1,6 +1,7 @@
 /**
- * Deliveries per second and CPU per delivery: one worker process empties a backlog, the plain baseline and Posthorn with one and with 16
- * partitions in turns, with ids of the publisher and without. What a worker costs that has nothing to do.
+ * Deliveries per second and CPU per delivery: one worker process empties a backlog, the plain baseline and Posthorn
+ * with one and with 16 partitions in turns, with ids of the publisher and without. What a worker costs that has nothing
+ * to do.
  */
 import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';

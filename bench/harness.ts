@@ -127,15 +127,15 @@ export async function processUsage(pid: number): Promise<{ cpuUs: number; reside
   return { cpuUs: (Number(fields[11]) + Number(fields[12])) * 10_000, residentBytes: Number(fields[21]) * 4096 };
 }
 
-/** The environment of an app that `askCpuUs` makes trace or not. Its spans go to this collector. */
+/** The environment of an app whose tracing `askCpuUs` can turn on and off. Its spans go to this collector. */
 export const withTracingSwitch = (collectorUrl: string) => ({
   NODE_OPTIONS: `--import=${pathToFileURL(join(root, 'bench/processes/tracing-switch.ts')).href}`,
   OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl,
 });
 
-/** The same CPU time exactly, of an app that has this environment. From then on, it traces or not. */
+/** Returns the exact CPU time, in microseconds, of an app with the environment of `withTracingSwitch`. From then on, it traces if `isTracing`. */
 export async function askCpuUs({ child }: BenchProcess, isTracing = false): Promise<number> {
-  // A process without it would not answer.
+  // A process without that environment never answers.
   const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
   child.send(isTracing);
   const [cpuUs] = await answer;

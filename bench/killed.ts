@@ -8,8 +8,8 @@ import { type Bench, until } from './harness.ts';
 import { type System, startPlain, startPosthorn } from './systems.ts';
 
 /**
- * `receiverMs`: so slow that many attempts are in flight, and at the lower rate that the receiver sees that their
- * connections are gone before it responds.
+ * `receiverMs` is long enough that many attempts are in flight. At the lower rate it is also so long that the receiver
+ * notices the closed connections before it responds.
  */
 const LOADS = [
   { perS: 200, receiverMs: 300 },
@@ -23,7 +23,7 @@ const MAX_RECOVERY_MS = 120_000;
 export interface Killed {
   accepted: number;
   lost: number;
-  /** Events that had not arrived when the processes were killed, and from the kill to the last of them. */
+  /** Number of events that had not arrived when the processes were killed, and the time from the kill to the last of them. */
   unfinished: number;
   allDoneMs: number;
   /** From the kill until all processes were ready again. */

@@ -85,8 +85,8 @@ async function hourLate(bench: Bench, count: number): Promise<Recovery['late']> 
 }
 
 /**
- * Publishes ten events a second to each of the healthy addresses until enough has arrived elsewhere. Resolves with what arrived, and the
- * time from publishing to arrival of the healthy addresses' events.
+ * Publishes ten events a second to each of the healthy addresses until enough has arrived elsewhere. Resolves with what
+ * arrived, and the time from publishing to arrival of the healthy addresses' events.
  */
 async function besideHealthy(
   on: Awaited<ReturnType<typeof open>>,

@@ -23,7 +23,7 @@ const BLOCK = 1_000;
 const MIXED = 150;
 /** Blocks before the first one that counts: V8 compiles until then. An even number, so that one without a trace is next. */
 const WARM_UP_BLOCKS = 30;
-/** How often it is looked how many deliveries have arrived: far fewer than `MIXED` do meanwhile. */
+/** Interval of counting arrived deliveries: short enough that far fewer than `MIXED` arrive in it. */
 const LOOK_MS = 2;
 
 /** CPU in microseconds for each event, and for each delivery: of blocks without a trace and with one, in turns. */

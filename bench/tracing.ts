@@ -23,14 +23,14 @@ import { type InTurns, measureUnderFullLoad } from './tracing-full-load.ts';
 const EVENTS_PER_S = 600;
 /** Spans of a batch by default. */
 const BATCH = 512;
-/** A multiple of a batch: no span is left for the next round, which would pay for its export. */
+/** A multiple of a batch, so that no span of a round is exported in the next one. */
 const EVENTS = BATCH;
 /** After the last delivery: its success is recorded, and the last spans are exported. */
 const SETTLE_MS = 200;
 const RESAMPLES = 2_000;
 /** A busy machine gets fewer rounds. */
 const MAX_MS = 80_000;
-/** Every other one with tracing. */
+/** Rounds before the first that counts; every second one has tracing. */
 const WARM_UP_ROUNDS = 8;
 
 /** CPU in microseconds for each event. */
@@ -50,9 +50,9 @@ export interface Estimate {
 export interface TracingCost {
   offCpuUs: number;
   onCpuUs: number;
-  /** With tracing, to without. */
+  /** CPU with tracing, divided by CPU without. */
   ratio: Estimate;
-  /** Without tracing, to without: what would show if tracing cost nothing. */
+  /** CPU without tracing, divided by CPU without: the ratio to expect if tracing cost nothing. */
   control: Estimate;
 }
 

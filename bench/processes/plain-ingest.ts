@@ -1,6 +1,6 @@
 /**
- * The baseline of ingest: express, one zod schema, one job per event. No matching, records, idempotence or repeatable fan-out. With
- * `RECEIVER_URL` an event is for that receiver; events of the type `session.created` get `FAN_OUT` jobs.
+ * The baseline of ingest: express, one zod schema, one job per event. No matching, records, idempotence or repeatable
+ * fan-out. With `RECEIVER_URL` an event is for that receiver; events of the type `session.created` get `FAN_OUT` jobs.
  */
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
