@@ -7,7 +7,7 @@ export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) throw new UserError(`${question} Not an interactive terminal; pass --yes.`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const closed = new AbortController();
-  // Without this, `question` would never settle after Ctrl-C, Ctrl-D or the end of the terminal.
+  // Without this, `question` would never settle if the terminal goes away.
   terminal.once('close', () => closed.abort());
   try {
     const reply = await terminal.question(`${question} [y/N] `, { signal: closed.signal });
