@@ -184,19 +184,25 @@ const BLACK_HOLE = '127.9.9.9';
 const hostOf = (name: string) => `127.0.${Number(/\d+/.exec(name)) + 1}.1`;
 const quickRetries = { RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms', ADDRESS_CONCURRENCY: '100' };
 
+/** A world whose five names lead to hosts of their own, each of which has got a delivery. Nothing responds at `BLACK_HOLE`. */
+async function reachedWorld(nameAt: (i: number) => string) {
+  const env = { ...quickRetries, ATTEMPT_TIMEOUT: '2s', PAUSE_AFTER: '20' };
+  const named = await namedWorld((name) => [hostOf(name)], { env });
+  const hosts = await startHosts(many(5).map((i) => hostOf(`${i}`)));
+  const hole = await startBlackHole(BLACK_HOLE, hosts.port);
+  atEnd(() => hole.close());
+  await subscribeAll(
+    named.world,
+    many(5).map((i) => `http://${nameAt(i)}:${hosts.port}/`),
+  );
+  await named.world.publish(sampleEvent());
+  await eventually('all to be reached', () => hosts.deliveries() >= 5);
+  return { ...named, hosts };
+}
+
 describe('an outage of outgoing connections', () => {
   it('counts no attempt, unlike many names of one dead host among healthy ones, which are paused at 20', async () => {
-    const env = { ...quickRetries, ATTEMPT_TIMEOUT: '2s', PAUSE_AFTER: '20' };
-    const { world, names, noticesOf } = await namedWorld((name) => [hostOf(name)], { env });
-    const hosts = await startHosts(many(5).map((i) => hostOf(`${i}`)));
-    const hole = await startBlackHole(BLACK_HOLE, hosts.port);
-    atEnd(() => hole.close());
-    await subscribeAll(
-      world,
-      many(5).map((i) => `http://hooks.customer-${i}.test:${hosts.port}/`),
-    );
-    await world.publish(sampleEvent());
-    await eventually('all to be reached', () => hosts.deliveries() >= 5);
+    const { world, names, noticesOf, hosts } = await reachedWorld((i) => `hooks.customer-${i}.test`);
 
     names.answer = () => [BLACK_HOLE];
     await world.publish(sampleEvent());
@@ -249,17 +255,7 @@ describe('all names of one domain', () => {
     ['dns', 'that do not resolve', 'missing' as const],
     ['timeout', 'that lead to a host that does not respond', [BLACK_HOLE]],
   ])('are one site: its failures (%s) are counted (%s)', async (error, _, failure) => {
-    const env = { ...quickRetries, ATTEMPT_TIMEOUT: '2s', PAUSE_AFTER: '20' };
-    const { world, names, noticesOf } = await namedWorld((name) => [hostOf(name)], { env });
-    const hosts = await startHosts(many(5).map((i) => hostOf(`${i}`)));
-    const hole = await startBlackHole(BLACK_HOLE, hosts.port);
-    atEnd(() => hole.close());
-    await subscribeAll(
-      world,
-      many(5).map((i) => `http://app-${i}.fly.test:${hosts.port}/`),
-    );
-    await world.publish(sampleEvent());
-    await eventually('all to be reached', () => hosts.deliveries() >= 5);
+    const { world, names, noticesOf } = await reachedWorld((i) => `app-${i}.fly.test`);
     await eventually('all to be recorded', async () => (await overviewOf(world)).deliveries.succeeded === 5);
     names.answer = () => failure;
     await world.publish(sampleEvent());
