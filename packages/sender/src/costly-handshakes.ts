@@ -76,9 +76,8 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
       if (pause && now() < pause.untilMs) abort(pause.failure.error);
       return handshake;
     },
-    /** Ends a handshake, with a failure if it has not succeeded. */
+    /** Ends a handshake, with a failure if it has not succeeded. To be called once. */
     end(handshake: Handshake, failure: Failure | undefined): void {
-      if (!inProgress.has(handshake)) return;
       look();
       inProgress.delete(handshake);
       if (inProgress.size === 0) {

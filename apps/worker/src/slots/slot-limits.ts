@@ -103,9 +103,9 @@ export class SlotLimits {
   /** To be called when an attempt is over, before its slot is free. */
   attemptOver(): void {
     const { all } = this.#state;
+    if (all.inFlight.size < this.#options.total) return;
     const nowMs = this.#options.now();
-    if (all.inFlight.size < this.#options.total || !isStalled(all, nowMs)) return;
-    if (this.#countSlow().slots > this.#unreserved) this.#hungAtMs = nowMs;
+    if (isStalled(all, nowMs) && this.#countSlow().slots > this.#unreserved) this.#hungAtMs = nowMs;
   }
 
   /** How many more slots of a host or an IP (or of all) the address may acquire. */
