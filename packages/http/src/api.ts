@@ -149,6 +149,7 @@ export function createApi(options: {
 /**
  * Returns the document with responses that allow unknown fields, because a later release may add some
  * (docs/upgrades.md): a client that is generated from the document must accept them. Requests are as their schemas say.
+ * The `override` of createDocument can't do this: it leaves `additionalProperties` beside a `$ref` with a description.
  */
 function withOpenResponses(parts: ZodOpenApiObject): ReturnType<typeof createDocument> {
   const document = createDocument(parts);
