@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { atMost, HOUR_MS } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
+import { getDomain } from 'tldts-icann';
 import { randomSample } from '../random-sample.ts';
 
 /** `dns`: a name that resolved, grouped by domain; `connection`: a host that was connected to, grouped by network. */
@@ -114,17 +115,12 @@ function ownerOf(origin: string): string {
   return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? domainOf(hostname) : hostname;
 }
 
-/** Second levels under which registries of countries sell names. */
-const SECOND_LEVEL = /^(ac|com?|edu|gob?|gov|gv|ltd|mil|net?|nom|org?|plc|sch)$/;
-
 /**
- * Guesses the registered domain of a name: the last two labels, or three under a domain like `co.uk`. Names of one
- * hosting platform share it.
+ * The registered domain of a name, by the Public Suffix List: `example.co.uk` for `hooks.example.co.uk`. Names of one
+ * hosting platform share it. A name without a domain, such as `localhost`, is its own.
  */
 export function domainOf(hostname: string): string {
-  const labels = hostname.toLowerCase().replace(/\.$/, '').split('.');
-  const isSecondLevel = labels.at(-1)?.length === 2 && SECOND_LEVEL.test(labels.at(-2) ?? '');
-  return labels.slice(isSecondLevel ? -3 : -2).join('.');
+  return getDomain(hostname) ?? hostname.toLowerCase();
 }
 
 /** The /24 of an IPv4 address, the first three groups of an IPv6 address. */
