@@ -77,6 +77,27 @@ it('ends the other handshakes with the host that are in progress, or begin in th
   expect(handshakes.refusal(HOST)).toEqual(FAILED);
 });
 
+it('makes pauses longer while other hosts pause: all together take as much time as one', () => {
+  const clock = fakeClock(0);
+  const handshakes = createCostlyHandshakes(clock.now, clock.now);
+  const pauseAfterMs = (host: string) => {
+    const begun = handshakes.begin(host, () => undefined);
+    clock.advance(60);
+    handshakes.end(begun, FAILURE);
+    const startsAtMs = clock.now();
+    return (ms: number) => {
+      clock.advance(startsAtMs + ms - clock.now());
+      return handshakes.refusal(host) !== undefined;
+    };
+  };
+  const first = pauseAfterMs('a.test');
+  const second = pauseAfterMs('b.test');
+  expect([first(5_999), first(6_000)]).toEqual([true, false]);
+  expect([second(11_999), second(12_000)]).toEqual([true, false]);
+  const alone = pauseAfterMs('c.test');
+  expect([alone(5_999), alone(6_000)]).toEqual([true, false]);
+});
+
 describe('after the pause', () => {
   const clock = fakeClock(0);
   const handshakes = createCostlyHandshakes(clock.now, clock.now);

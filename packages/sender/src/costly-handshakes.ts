@@ -11,7 +11,10 @@ import { resultOfError, type SendOutcome } from './result.ts';
 const TICK_MS = 10;
 /** A shorter block is ordinary: a usual handshake takes 2 ms of CPU, and other work has turns of some milliseconds. */
 const MIN_BLOCKED_MS = 50;
-/** A failed handshake that blocked the event loop is followed by a pause that is this many times as long. */
+/**
+ * A failed handshake that blocked the event loop is followed by a pause that is this many times as long, for each host
+ * that pauses: many costly hosts, for example the names of one server, take as little time as one.
+ */
 const PAUSE_FACTOR = 100;
 const MAX_PAUSE_MS = 300_000;
 const MAX_HOSTS = 1_000;
@@ -55,6 +58,12 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
     if (turnMs >= MIN_BLOCKED_MS) for (const handshake of inProgress) handshake.blockedMs += turnMs;
   };
 
+  const pausedHosts = () => {
+    let hosts = 0;
+    for (const { untilMs } of pauses.values()) if (now() < untilMs) hosts += 1;
+    return hosts;
+  };
+
   return {
     /** While handshakes with a host pause, returns the outcome of an attempt that may not connect to it. */
     refusal(host: string): SendOutcome | undefined {
@@ -86,7 +95,8 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
       }
       const { host, blockedMs } = handshake;
       if (failure && blockedMs > 0) {
-        const untilMs = now() + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * blockedMs);
+        pauses.delete(host);
+        const untilMs = now() + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * blockedMs * (1 + pausedHosts()));
         pauses.set(host, { failure, untilMs, isTried: false });
         // The certificates of other handshakes may have arrived: each would be verified in the same way.
         for (const other of inProgress) if (other.host === host) other.abort(failure.error);
