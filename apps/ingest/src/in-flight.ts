@@ -2,7 +2,7 @@
  * Limits what each publisher has in flight to Redis. Redis takes commands in the order in which they come, so
  * everything that one publisher has sent there delays all others, and the readiness check.
  */
-import { StorageUnavailable } from '@posthorn/core';
+import { knownOrNew, StorageUnavailable } from '@posthorn/core';
 
 /**
  * Deliveries, or as much work: 10 to 20 milliseconds of Redis. More would not make ingest faster while Redis replies
@@ -52,11 +52,7 @@ export class InFlight {
   readonly #lines = new Map<string, Line[]>();
 
   lineOf(publisher: string, partition: number): Line {
-    let lines = this.#lines.get(publisher);
-    if (!lines) {
-      lines = [];
-      this.#lines.set(publisher, lines);
-    }
+    const lines = knownOrNew(this.#lines, publisher, () => []);
     lines[partition] ??= new Line();
     return lines[partition];
   }

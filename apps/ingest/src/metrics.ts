@@ -1,4 +1,5 @@
 /** The metrics of the publisher API: how long calls took, and what became of events, by status. */
+import { knownOrNew } from '@posthorn/core';
 import type { RequestHandler } from 'express';
 import { Counter, Histogram, type Registry } from 'prom-client';
 
@@ -45,14 +46,7 @@ export function measureRequests(registry: Registry): RequestHandler {
 }
 
 /** Caches what `labels` returns for each status: prom-client takes longer to find a sample than to count. */
-function byStatus<T>(labels: (status: number) => T): (status: number) => T {
+function byStatus<T extends object>(labels: (status: number) => T): (status: number) => T {
   const known = new Map<number, T>();
-  return (status) => {
-    let found = known.get(status);
-    if (found === undefined) {
-      found = labels(status);
-      known.set(status, found);
-    }
-    return found;
-  };
+  return (status) => knownOrNew(known, status, labels);
 }

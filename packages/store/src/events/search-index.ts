@@ -16,6 +16,7 @@ import {
   eventRef,
   HOUR_MS,
   hasTerm,
+  knownOrNew,
   type SearchTerm,
 } from '@posthorn/core';
 import { GRACE_MS } from '../constants.ts';
@@ -47,14 +48,7 @@ type Slices = ReturnType<typeof slicesFor>;
 const slicesOf = new WeakMap<Store, Slices>();
 
 /** The part of the index that a moment belongs to. The unit is part of the name, so that a change of `RETENTION` mixes no slices. */
-function slices(store: Store): Slices {
-  let known = slicesOf.get(store);
-  if (!known) {
-    known = slicesFor(store);
-    slicesOf.set(store, known);
-  }
-  return known;
-}
+const slices = (store: Store): Slices => knownOrNew(slicesOf, store, slicesFor);
 
 function slicesFor({ retentionMs }: Store) {
   const [unit, sliceMs] = SLICE_UNITS[retentionMs >= DAILY_FROM_MS ? 0 : 1];

@@ -2,7 +2,7 @@
  * Stops calls to a partition that does not reply or can't be reached, so that one hung master of a Cluster does not
  * stop the work of the others.
  */
-import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
+import { knownOrNew, StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import type { Store } from '../store.ts';
 
@@ -63,7 +63,5 @@ const breakers = new WeakMap<Store, CircuitBreaker>();
  */
 export function withCircuitBreaker<T>(store: Store, prefix: string, call: () => Promise<T>): Promise<T> {
   if (!(store.redis instanceof Cluster)) return call();
-  const breaker = breakers.get(store) ?? createCircuitBreaker(LIMIT_MS);
-  breakers.set(store, breaker);
-  return breaker(prefix, call);
+  return knownOrNew(breakers, store, () => createCircuitBreaker(LIMIT_MS))(prefix, call);
 }
