@@ -9,9 +9,9 @@ import {
   throwRejections,
 } from '@posthorn/core';
 import { addressStatsKey, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
-import { pairs } from './lists/sorted-set.ts';
+import { highest } from './lists/sorted-set.ts';
 import { runScript } from './scripts.ts';
-import { readPartitions, type Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** Minutes are kept for an hour, hours for a day, and a little longer, so that the oldest one shown is complete. */
 const MINUTE_LIFE_MS = HOUR_MS + 5 * MINUTE_MS;
@@ -189,8 +189,10 @@ export async function rankAddresses(
 ): Promise<{ sinceMs: number; failing: AddressAttempts[]; slow: AddressAttempts[] }> {
   const hours = lastOf(HOUR_MS, 2, nowMs);
   const rank = async (ranking: 'failing' | 'slow', rankOf: (address: AddressAttempts) => number) => {
-    const ofHours = await Promise.all(hours.map((hour) => firstOf(store, ranking, hour)));
-    const ids = new Set(ofHours.flat());
+    const ofHours = await Promise.all(
+      hours.map((hour) => highest(store, (prefix) => rankingKey(prefix, ranking, hour), MAX_RANKED)),
+    );
+    const ids = new Set(ofHours.flat().map(({ id }) => id));
     const addresses = await Promise.all(
       Array.from(ids, async (id) => addressAttempts(id, await readAddressHours(store, id, hours))),
     );
@@ -201,15 +203,6 @@ export async function rankAddresses(
     rank('slow', ({ meanMs }) => meanMs ?? 0),
   ]);
   return { sinceMs: Math.min(...hours) * HOUR_MS, failing, slow };
-}
-
-/** The first addresses of a ranking of one hour, over all partitions. */
-async function firstOf(store: Store, ranking: 'failing' | 'slow', hour: number): Promise<string[]> {
-  const ranked = await readPartitions(store, async (prefix) =>
-    pairs(await store.redis.zrevrange(rankingKey(prefix, ranking, hour), 0, MAX_RANKED - 1, 'WITHSCORES')),
-  );
-  const first = ranked.sort(([, a], [, b]) => Number(b) - Number(a)).slice(0, MAX_RANKED);
-  return first.map(([id]) => id);
 }
 
 type Hash = Record<string, string>;

@@ -34,7 +34,7 @@ export const ORDERS: Record<SubscriptionSort, Order> = {
     toCursor: (place) => Buffer.from(`${place.id} ${urlKey(place)}`).toString('base64url'),
     fromCursor(cursor) {
       const [, id = '', key = ''] = /^(\S+) (.*)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-      if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor('Not a cursor of this list');
+      if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor();
       return { ...NOWHERE, id, text: `//${key}` };
     },
   },
@@ -46,7 +46,7 @@ export const ORDERS: Record<SubscriptionSort, Order> = {
     fromCursor(cursor) {
       const text = Buffer.from(cursor, 'base64url').toString();
       const [, severity, failingSince, createdAt, id = ''] = /^(\d{1,2}) (\d{1,15}) (\d{1,15}) (\S+)$/.exec(text) ?? [];
-      if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor('Not a cursor of this list');
+      if (!SUBSCRIPTION_ID.test(id)) throw new BadCursor();
       return {
         id,
         text: '',

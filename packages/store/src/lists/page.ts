@@ -13,6 +13,9 @@ export interface PageRequest {
 /** The cursor did not come from this list. */
 export class BadCursor extends Error {
   override name = 'BadCursor';
+  constructor() {
+    super('Not a cursor of this list');
+  }
 }
 
 /** A position in a list: the creation time and the id of the last item seen, or the stream's entry id in place of the delivery's. */
@@ -115,6 +118,6 @@ export function decodeCursor(cursor: string, idForm: RegExp): Position {
   const [, digits, id = ''] =
     /^(\d{1,16}) ([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   const ms = Number(digits);
-  if (!Number.isSafeInteger(ms) || ms === 0 || !idForm.test(id)) throw new BadCursor('Not a cursor of this list');
+  if (!Number.isSafeInteger(ms) || ms === 0 || !idForm.test(id)) throw new BadCursor();
   return { ms, id };
 }

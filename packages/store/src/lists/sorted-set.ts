@@ -1,5 +1,5 @@
-/** Reads sorted sets of ids by time, in either direction. */
-import type { Store } from '../store.ts';
+/** Reads sorted sets of ids: by time in either direction, or by score. */
+import { readPartitions, type Store } from '../store.ts';
 import { newestFirst, type Position } from './page.ts';
 
 /** Entries read by one command of a scan that passes over other ids. */
@@ -39,6 +39,19 @@ export async function scanSortedSet(store: Store, key: string, scan: Scan): Prom
     if (flat.length < 2 * size) break;
   }
   return found.slice(0, count);
+}
+
+/** Of a sorted set of ids that each partition has: up to `limit` with the highest scores, the highest first. */
+export async function highest(
+  store: Store,
+  keyOf: (prefix: string) => string,
+  limit: number,
+): Promise<{ id: string; score: number }[]> {
+  const entries = await readPartitions(store, async (prefix) =>
+    pairs(await store.redis.zrevrange(keyOf(prefix), 0, limit - 1, 'WITHSCORES')),
+  );
+  const all = entries.map(([id, score]) => ({ id, score: Number(score) }));
+  return all.sort((a, b) => b.score - a.score).slice(0, limit);
 }
 
 /** The pairs of a flat reply: member and score, or field and value. */

@@ -1,15 +1,8 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
 import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
 import { laneLength } from '../deliveries/lanes.ts';
-import {
-  allPrefixes,
-  failingKey,
-  healthKey,
-  prefixOfSubscription,
-  subscriptionKey,
-  subscriptionsKey,
-} from '../keys.ts';
-import { pairs } from '../lists/sorted-set.ts';
+import { failingKey, healthKey, prefixOfSubscription, subscriptionKey, subscriptionsKey } from '../keys.ts';
+import { highest, pairs } from '../lists/sorted-set.ts';
 import { readPartitions, type Store, sumPartitions } from '../store.ts';
 
 /** Paused addresses of a partition that are looked at for the oldest pause. */
@@ -82,19 +75,6 @@ export async function listMostHeld(store: Store, among: number, limit: number): 
     .sort((a, b) => b.count - a.count)
     .slice(0, limit)
     .map(({ id }) => id);
-}
-
-/** Of a sorted set of ids that each partition has: up to `limit` with the highest scores, the highest first. */
-async function highest(
-  store: Store,
-  keyOf: (prefix: string) => string,
-  limit: number,
-): Promise<{ id: string; score: number }[]> {
-  const flat = await Promise.all(
-    allPrefixes(store).map((prefix) => store.redis.zrevrange(keyOf(prefix), 0, limit - 1, 'WITHSCORES')),
-  );
-  const all = flat.flatMap(pairs).map(([id, score]) => ({ id, score: Number(score) }));
-  return all.sort((a, b) => b.score - a.score).slice(0, limit);
 }
 
 /** Fields: see add-address-counts.lua. */
