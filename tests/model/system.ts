@@ -72,6 +72,7 @@ const logger = createLogger({ app: 'model', level: 'silent' });
 const metrics = createWorkerMetrics(createMetrics('model'));
 const PUBLISHER = { name: 'publisher', environment: 'both' } as const;
 const box = createSecretBox([Buffer.alloc(32, 3)]);
+const NO_FILTER = { eventType: null, error: null, failedFromMs: null, failedToMs: null };
 
 /** `outage`: nothing could be reached at that moment, and everything can be a moment later. */
 export type Outcome = 'ok' | 'error' | 'timeout' | 'outage';
@@ -327,7 +328,7 @@ export class System {
   async replayAll(address: string, canary: boolean): Promise<void> {
     const { store } = this.processStore();
     const nowMs = this.clock.now();
-    const wanted = { subscriptionId: address, fromMs: 0, toMs: nowMs, canary };
+    const wanted = { subscriptionId: address, fromMs: 0, toMs: nowMs, filter: NO_FILTER, canary };
     await startReplay(store, wanted, nowMs, { operator: 'model' });
   }
 
@@ -335,8 +336,7 @@ export class System {
   async replayBatch(canary: boolean, steps: number): Promise<void> {
     const { process, store } = this.processStore(steps);
     const nowMs = this.clock.now();
-    const filter = { eventType: null, error: null, failedFromMs: null, failedToMs: null };
-    const wanted = { subscriptionIds: ADDRESSES, fromMs: 0, toMs: nowMs, filter, canary };
+    const wanted = { subscriptionIds: ADDRESSES, fromMs: 0, toMs: nowMs, filter: NO_FILTER, canary };
     process.run(undefined, async () => {
       await startBatch(store, wanted, nowMs, 'model');
     });

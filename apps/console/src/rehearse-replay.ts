@@ -23,7 +23,7 @@ type Warning = Address['warnings'][number];
 export async function rehearse(
   store: Store,
   addresses: readonly StoredSubscription[],
-  scope: Required<Omit<ReplayScope, 'subscriptionId'>> & { canary: boolean },
+  scope: Omit<ReplayScope, 'subscriptionId'> & { canary: boolean },
   nowMs: number,
 ): Promise<api.Rehearsal> {
   const ids = addresses.map(({ id }) => id);

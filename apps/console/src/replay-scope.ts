@@ -12,7 +12,7 @@ interface ScopeFields {
 }
 
 /** The scope of a bulk replay, of whichever address. Without an end, all that had failed when the replay began. */
-export function replayScopeOf(fields: ScopeFields): Required<Omit<ReplayScope, 'subscriptionId'>> {
+export function replayScopeOf(fields: ScopeFields): Omit<ReplayScope, 'subscriptionId'> {
   return {
     fromMs: fields.from ?? 0,
     toMs: fields.to ?? Number.MAX_SAFE_INTEGER,

@@ -2,31 +2,21 @@
  * Batches: bulk replays of several addresses, started and cancelled together. The addresses may be in several
  * partitions, so the decision is stored first, in one step; `stepBatch` carries it out and may be repeated.
  */
-import {
-  MAX_BATCH_ADDRESSES,
-  newReplayBatchId,
-  newReplayId,
-  type Replay,
-  type ReplayBatch,
-  type ReplayFilter,
-} from '@posthorn/core';
+import { MAX_BATCH_ADDRESSES, newReplayBatchId, newReplayId, type Replay, type ReplayBatch } from '@posthorn/core';
 import * as keys from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { MAX_COUNTED } from './replay-count.ts';
 import { cancelReplay } from './replay-decisions.ts';
 import { loadReplays } from './replay-record.ts';
-import { lastCovered, startReplay } from './replays.ts';
+import { lastCovered, type ReplayScope, startReplay } from './replays.ts';
 
 /** Batches that one run of maintenance takes from a partition. The console usually leaves none. */
 const MAX_BATCHES_AT_ONCE = 20;
 
-/** What all replays of a batch cover. Times of creation in milliseconds, both ends included. */
-export interface BatchScope {
+/** What all replays of a batch cover. */
+export interface BatchScope extends Omit<ReplayScope, 'subscriptionId'> {
   subscriptionIds: readonly string[];
-  fromMs: number;
-  toMs: number;
-  filter: ReplayFilter;
   canary: boolean;
 }
 

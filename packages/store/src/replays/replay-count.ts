@@ -31,8 +31,8 @@ export async function countCovered(
   const prefix = keys.prefixOfSubscription(store, subscriptionId);
   const key = keys.failedKey(prefix, subscriptionId);
   await pruneIndex(store, prefix, key, { beforeMs: nowMs - store.retentionMs, ...PRUNED });
-  const isFiltered = filter !== undefined && Object.values(filter).some((value) => value !== null);
-  if (!isFiltered) return { count: await store.redis.zcount(key, fromMs, toMs), isComplete: true };
+  const hasNoFilter = Object.values(filter).every((value) => value === null);
+  if (hasNoFilter) return { count: await store.redis.zcount(key, fromMs, toMs), isComplete: true };
   let count = 0;
   let after: { ms: number; id: string } | undefined;
   for (let lookedAt = 0; lookedAt < maxCounted; lookedAt += CHUNK) {

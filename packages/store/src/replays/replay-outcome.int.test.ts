@@ -17,7 +17,7 @@ import {
 } from '../index.ts';
 import { deliver, event, failure, loadOne, store, subscribe, time } from '../test-deliveries.ts';
 import type { Unattempted } from './replay-decisions.ts';
-import { anna, end, failed, ofAll, replaysIn, run, start } from './test-replays.ts';
+import { anna, end, failed, noFilter, ofAll, replaysIn, run, start } from './test-replays.ts';
 
 const read = async (id: string) => (await loadReplays(store, [id]))[0]!;
 const activeOf = (subscriptionId: string) => activeReplays(store, partitionOf(subscriptionId, store.partitions), 20);
@@ -114,9 +114,8 @@ describe('the filter of a bulk replay', () => {
       await make('session.approved', 'timeout'),
       await make('session.approved', 'status'),
     ];
-    const none: ReplayFilter = { eventType: null, error: null, failedFromMs: null, failedToMs: null };
     const covered = async (filter: Partial<ReplayFilter>) => {
-      const scope = { ...ofAll, subscriptionId: id, filter: { ...none, ...filter } };
+      const scope = { ...ofAll, subscriptionId: id, filter: { ...noFilter, ...filter } };
       return await countCovered(store, scope, time.nowMs);
     };
     expect(await covered({})).toEqual({ count: 3, isComplete: true });
@@ -126,7 +125,7 @@ describe('the filter of a bulk replay', () => {
     expect((await covered({ failedFromMs: second })).count).toBe(2);
     expect((await covered({ failedFromMs: second + 1 })).count).toBe(1);
     expect((await covered({ failedToMs: second })).count).toBe(2);
-    const filter = { ...none, eventType: 'session.approved', error: 'timeout', failedToMs: second } as const;
+    const filter = { ...noFilter, eventType: 'session.approved', error: 'timeout', failedToMs: second } as const;
     const replay = await run(await start(id, { filter }));
     expect(replay).toMatchObject({ status: 'done', total: 1, replayed: 1, skipped: 0, filter });
     expect((await replaysIn(id)).map(({ replayOf }) => replayOf)).toEqual([ids[1]]);

@@ -43,14 +43,14 @@ function decodeReplay(id: string, record: Record<string, string>): Replay | unde
 const FILTER_FIELDS = { eventType: 'event_type', error: 'error', failedFromMs: 'failed_from', failedToMs: 'failed_to' };
 
 /** The fields of a filter in a replay's record. */
-export function fieldsOfFilter(filter: Partial<ReplayFilter> = {}): Record<string, string | number> {
-  const fields: [string, string | number | null | undefined][] = [
+export function fieldsOfFilter(filter: ReplayFilter): Record<string, string | number> {
+  const fields: [string, string | number | null][] = [
     [FILTER_FIELDS.eventType, filter.eventType],
     [FILTER_FIELDS.error, filter.error],
     [FILTER_FIELDS.failedFromMs, filter.failedFromMs],
     [FILTER_FIELDS.failedToMs, filter.failedToMs],
   ];
-  return Object.fromEntries(fields.filter((field): field is [string, string | number] => field[1] != null));
+  return Object.fromEntries(fields.filter((field): field is [string, string | number] => field[1] !== null));
 }
 
 function filterOfFields(record: Record<string, string>): ReplayFilter {

@@ -1,12 +1,11 @@
 /** A rehearsal says what a bulk replay would do, and changes nothing: on a real Redis. */
 import { describe, expect, it, jest } from '@jest/globals';
-import { eventRef, type ReplayFilter } from '@posthorn/core';
+import { eventRef } from '@posthorn/core';
 import { rehearseReplay, replayDelivery } from '../index.ts';
 import { deliver, event, loadOne, store, subscribe, time } from '../test-deliveries.ts';
 import { RETENTION } from '../test-store.ts';
-import { anna, deliverTo, end, failed, ofAll, replaysIn, run, start } from './test-replays.ts';
+import { anna, deliverTo, end, failed, noFilter, ofAll, replaysIn, run, start } from './test-replays.ts';
 
-const noFilter: ReplayFilter = { eventType: null, error: null, failedFromMs: null, failedToMs: null };
 const rehearse = (subscriptionId: string, limit = 1_000, filter = noFilter) =>
   rehearseReplay(store, { subscriptionId, ...ofAll, filter }, limit, time.nowMs);
 /** Everything that Redis stores, with the time at which each key expires. */

@@ -28,11 +28,10 @@ export interface Rehearsal {
 /** Looks at the oldest failed deliveries in a scope, at most `limit`, by the rules of `stepReplay`. */
 export async function rehearseReplay(
   store: Store,
-  scope: Required<ReplayScope>,
+  { subscriptionId, fromMs, toMs, filter }: ReplayScope,
   limit: number,
   nowMs: number,
 ): Promise<Rehearsal> {
-  const { subscriptionId, fromMs, toMs, filter } = scope;
   const key = keys.failedKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
   const read = (after: Position | undefined, count: number) =>
     scanSortedSet(store, key, { order: 'oldest_first', after, count, fromMs, toMs });

@@ -105,12 +105,11 @@ export interface ReplayScope {
   subscriptionId: string;
   fromMs: number;
   toMs: number;
-  /** Absent: all of them. */
-  filter?: ReplayFilter;
+  filter: ReplayFilter;
 }
 
 interface WantedReplay extends ReplayScope {
-  canary?: boolean;
+  canary: boolean;
   /** Part of a batch: it begins in any case, once for its id. `isCancelled`: it begins as cancelled. */
   accepted?: { replayId: string; batchId: string; isCancelled: boolean; maxCounted: number };
 }
@@ -126,7 +125,7 @@ export async function startReplay(
   nowMs: number,
   audit: AuditNote,
 ): Promise<Replay | 'no_subscription' | 'not_active'> {
-  const { subscriptionId, fromMs, canary = false, accepted } = wanted;
+  const { subscriptionId, fromMs, canary, accepted } = wanted;
   const toMs = Math.min(wanted.toMs, await lastCovered(store, subscriptionId, nowMs));
   const id = accepted?.replayId ?? newReplayId(subscriptionId);
   const { count: total } = await countCovered(store, { ...wanted, toMs }, nowMs, accepted?.maxCounted);

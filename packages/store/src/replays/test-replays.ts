@@ -1,5 +1,5 @@
 /** For tests of replays and notices: failed deliveries and bulk replays. */
-import type { Attempt, Verdict } from '@posthorn/core';
+import type { Attempt, ReplayFilter, Verdict } from '@posthorn/core';
 import { type CreatedDelivery, listDeliveries, loadReplays, startReplay, stepReplay } from '../index.ts';
 import { recordVerdict } from '../test-attempts.ts';
 import { deliver, loadOne, store, time } from '../test-deliveries.ts';
@@ -31,7 +31,8 @@ export async function failed(subscriptionId: string): Promise<string> {
   await end(id);
   return id;
 }
-export const ofAll = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
+export const noFilter: ReplayFilter = { eventType: null, error: null, failedFromMs: null, failedToMs: null };
+export const ofAll = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER, filter: noFilter, canary: false };
 /** Starts a bulk replay; resolves with its id. */
 export async function start(
   subscriptionId: string,
