@@ -63,7 +63,7 @@ const noStore: RequestHandler = (_request, response, next) => {
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   warnOfPrivateNetworks(settings, logger);
-  const tracing = createTracing({ app: 'console', version, settings, logger });
+  const tracing = createTracing({ app: 'console', settings, logger });
   const { storage, store, jobQueues } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'console', version },
     onMismatch: (error) => exitAtOnce(logger, error),

@@ -116,7 +116,7 @@ export function buildWorker(
 function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   warnOfPrivateNetworks(settings, logger);
-  const tracing = createTracing({ app: 'worker', version, settings, logger });
+  const tracing = createTracing({ app: 'worker', settings, logger });
   const storage = openStore(settings, {
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn(text),

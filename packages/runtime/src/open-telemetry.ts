@@ -21,6 +21,7 @@ import { type SpanBatch, SpanWriter } from './span-writer.ts';
 import { StartedSpan, type TakeSpan } from './started-span.ts';
 import type { Tracer, TracingOptions } from './tracing.ts';
 import type { TracingSettings } from './tracing-settings.ts';
+import { version } from './version.ts';
 
 const PROTOBUF = 'application/x-protobuf';
 /** A message of the SDK is truncated to this many characters, because it may have the response of a collector in it. */
@@ -30,13 +31,7 @@ const MAX_MESSAGE_LENGTH = 300;
  * Opens the tracer. The standard variables that are no settings of Posthorn are read from the environment here: sizes
  * and times of the queue, limits, certificates.
  */
-export function openTracer({
-  app,
-  version,
-  settings,
-  logger,
-  exporter,
-}: TracingOptions & { exporter: string }): Tracer {
+export function openTracer({ app, settings, logger, exporter }: TracingOptions & { exporter: string }): Tracer {
   logProblems(logger);
   const resource = resourceFromAttributes({
     'service.name': `posthorn-${app}`,

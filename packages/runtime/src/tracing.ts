@@ -71,7 +71,6 @@ const MAX_FLUSH_MS = 3_000;
 
 export interface TracingOptions {
   app: string;
-  version: string;
   settings: TracingSettings;
   logger: Logger;
 }
