@@ -91,11 +91,12 @@ export const durationListMs = parsedBy((text) => {
 
 /** A whole number from `min` to `max`. */
 export function wholeNumber(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
-    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .regex(/^\d+$/, message)
     .transform(Number)
-    .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
+    .refine((n) => n >= min && n <= max, message);
 }
 
 /** Shorter keys and tokens could be guessed. */

@@ -73,12 +73,13 @@ export interface Exchanged {
 }
 
 export function cameBack({ outcome, excerpt, opening, isReused, firstByteMs }: Exchanged): CameBack {
+  const steps = isReused ? undefined : opening;
   const connection: AttemptConnection = {
     ip: outcome.ip,
     isReused,
-    dnsMs: isReused ? null : (opening?.dnsMs ?? null),
-    connectMs: isReused ? null : (opening?.connectMs ?? null),
-    tlsMs: isReused ? null : (opening?.tlsMs ?? null),
+    dnsMs: steps?.dnsMs ?? null,
+    connectMs: steps?.connectMs ?? null,
+    tlsMs: steps?.tlsMs ?? null,
     firstByteMs,
     errorCode: outcome.kind === 'connection_failed' ? outcome.detail : null,
     certificate: opening?.certificate ?? null,
