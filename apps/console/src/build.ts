@@ -24,6 +24,7 @@ import {
   exitAtOnce,
   registerInstallation,
   systemClock,
+  USER_AGENT,
   version,
   warnOfPrivateNetworks,
 } from '@posthorn/runtime';
@@ -86,7 +87,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     validationSender: createOneOffSender({
       allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
       timeoutMs: settings.ATTEMPT_TIMEOUT,
-      userAgent: `Posthorn/${version}`,
+      userAgent: USER_AGENT,
       resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
     }),
     secretBox,

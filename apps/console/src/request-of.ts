@@ -1,7 +1,7 @@
 /** Rebuilds the request of a delivery, so that an operator can read it or send it by hand. */
 import { AppError, eventBody } from '@posthorn/core';
 import type { DeliveryRequest } from '@posthorn/operator-api';
-import { version } from '@posthorn/runtime';
+import { USER_AGENT } from '@posthorn/runtime';
 import { deliveryHeaders } from '@posthorn/signing';
 import { loadEvent, loadSubscriptions, type StoredDelivery, sealedSecretsAt } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
@@ -27,5 +27,5 @@ export async function requestOf(
   const secrets = sealedSecretsAt(subscription, atMs).map((sealed) => secretBox.open(sealed, subscription.id));
   const body = eventBody(stored.event);
   const headers = deliveryHeaders(delivery, body, secrets, Math.floor(atMs / 1000));
-  return { method: 'POST', url: subscription.url, headers: { ...headers, 'User-Agent': `Posthorn/${version}` }, body };
+  return { method: 'POST', url: subscription.url, headers: { ...headers, 'User-Agent': USER_AGENT }, body };
 }

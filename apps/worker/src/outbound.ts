@@ -1,5 +1,5 @@
 /** Builds the resolver, the senders and the probes of a worker, and the detection of outages, which observes them. */
-import { createRepeating, version } from '@posthorn/runtime';
+import { createRepeating, USER_AGENT } from '@posthorn/runtime';
 import { createOneOffSender, createProbe, createResolver, createSender } from '@posthorn/sender';
 import { listSubscriptions, loadReachedSites, type Store } from '@posthorn/store';
 import { NOTICE_NETWORKS, type WorkerSettings } from './config.ts';
@@ -26,7 +26,7 @@ export function createOutbound(context: OutboundContext) {
     attemptTimeoutMs: settings.ATTEMPT_TIMEOUT,
     onResolved: (hostname) => outages.resolved(hostname),
   });
-  const sending = { timeoutMs: settings.ATTEMPT_TIMEOUT, userAgent: `Posthorn/${version}`, resolve, signal: giveUp };
+  const sending = { timeoutMs: settings.ATTEMPT_TIMEOUT, userAgent: USER_AGENT, resolve, signal: giveUp };
   const reaching = {
     resolve,
     allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,

@@ -25,4 +25,4 @@ export { shareResult } from './shared-result.ts';
 export { checkShared, type SharedSettings, sharedSettings } from './shared-settings.ts';
 export { createTracing, type Span, type SpanShape, type Tracing } from './tracing.ts';
 export { tracingSettings } from './tracing-settings.ts';
-export { version } from './version.ts';
+export { USER_AGENT, version } from './version.ts';

@@ -5,3 +5,6 @@ import { readFileSync } from 'node:fs';
 export const version: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version;
+
+/** How Posthorn names itself to receivers. */
+export const USER_AGENT = `Posthorn/${version}`;
