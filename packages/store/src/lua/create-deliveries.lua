@@ -5,7 +5,7 @@
 --@include delivery-key
 --@include make
 --@include first-job
---@include fail-with
+--@include error-text
 
 local reply = {}
 indexed = {}
@@ -23,4 +23,4 @@ end)
 -- What was made before something failed is complete too, and what fails in one partition stops no other.
 local indexProblem, queueProblem = addToIndexes(), addToQueues()
 problem = problem or indexProblem or queueProblem
-return problem and failWith(problem) or reply
+return problem and redis.error_reply(errorText(problem)) or reply

@@ -1,10 +1,9 @@
 -- Puts up to `limit` deliveries of each of several lanes into the queue, oldest first, each with a new generation.
--- `home` is the prefix of a lane's partition, empty if it is that of the call. Nothing leaves
--- the held lane unless the address is active. Deliveries in another lane of an address that is not active are held from
--- now on, except its trial and test deliveries (lib/may-pass.lua). An overdue one is due now, so its next attempt is
--- not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns
--- for each lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error, which is that
--- lane's alone.
+-- `home` is the prefix of a lane's partition, empty if it is that of the call. Nothing leaves the held lane unless the
+-- address is active. Deliveries in another lane of an address that is not active are held from now on, except its trial
+-- and test deliveries (lib/may-pass.lua). An overdue one is due now, so its next attempt is not overdue again; but if a
+-- slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns for each lane {delivery,
+-- generation or HELD_NOW, event, attempts recorded, …}, or the text of an error, which is that lane's alone.
 --@include add-job
 --@include release-held
 --@include put-on-hold

@@ -4,7 +4,7 @@
 --@include delivery-key
 --@include replay
 --@include first-job
---@include fail-with
+--@include error-text
 --@include audit
 
 if call('EXISTS', deliveryKey(newId)) == 1 then return 'without_first_job' end
@@ -22,4 +22,4 @@ if state == 'pending' then
   problem = addToQueues()
 end
 audit(nowMs, retentionMs, auditEntry)
-return problem and failWith(problem) or state
+return problem and redis.error_reply(errorText(problem)) or state

@@ -13,7 +13,7 @@
 --@include make
 --@include first-job
 --@include event-text
---@include fail-with
+--@include error-text
 
 local own, reply, currentTopics = prefix, {}, nil
 local function areOutdated(topicsVersion)
@@ -78,4 +78,4 @@ end)
 -- What was made before something failed is complete too, and what fails in one partition stops no other.
 local indexProblem, queueProblem = addToIndexes(), addToQueues()
 problem = problem or indexProblem or queueProblem
-return problem and failWith(problem) or reply
+return problem and redis.error_reply(errorText(problem)) or reply

@@ -18,7 +18,8 @@ local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionM
   local replayId = call('HGET', key, 'b')
   if replayId then countOutcome(replayId, id, reason == REASON_CANCELLED and 'cancelled' or 'failed') end
   local isSilent = reason == REASON_SUBSCRIPTION_DELETED or reason == REASON_CANCELLED or reason == REASON_ERASED
-  if not isSilent and reason ~= REASON_EXPIRED then
+    or reason == REASON_EXPIRED
+  if not isSilent then
     notify(nowMs, NOTICE_DELIVERY_FAILED, 's', sub, 'd', id, 'w', reason)
   end
 end

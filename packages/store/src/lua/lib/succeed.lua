@@ -3,6 +3,7 @@
 --@include joined
 --@include address
 --@include list-succeeded
+--@include outcome
 
 local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, response, responsesUntilMs, endedAtMs)
   local key, st, sub = deliveryKey(id), found[1], found[3]
@@ -17,11 +18,7 @@ local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, res
   end
   listSucceeded(id, found[4], endedAtMs)
   call('ZREM', st == PENDING and INDEX_PENDING or st == WAITING_FOR_RETRY and INDEX_WAITING_FOR_RETRY or INDEX_HELD, id)
-  local replayKey = found[6] and KEY_REPLAY .. found[6]
-  if replayKey and call('EXISTS', replayKey) == 1 then
-    call('HINCRBY', replayKey, 'delivered', 1)
-    call('HDEL', key, 'b')
-  end
+  if found[6] then countOutcome(found[6], id, 'delivered') end
   local address = readAddress(sub)
   if address.failures and address.failures ~= '0' then
     call('HSET', address.key, 'consecutive_failures', 0)
