@@ -1,10 +1,10 @@
 /** The commands for deliveries, and `show`. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
+import { DELIVERY_STATUSES, FAILURE_REASONS } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { addressColumns, namesOf } from './names.ts';
-import { fromOption, limitOption, toOption } from './options.ts';
+import { environmentOption, fromOption, limitOption, toOption, typeOption } from './options.ts';
 import { pages } from './pages.ts';
 import type { Printer } from './print.ts';
 import { UserError } from './user-error.ts';
@@ -67,8 +67,8 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .description('list deliveries, newest first')
     .option('--subscription <id>')
     .option('--event <id>')
-    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
-    .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
+    .addOption(environmentOption())
+    .addOption(typeOption())
     .option('--replay <id>', 'made by this bulk replay')
     .addOption(new Option('--status <status>').choices(DELIVERY_STATUSES))
     .addOption(new Option('--error <error>', 'failed for this reason').choices(FAILURE_REASONS))
@@ -92,8 +92,8 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .description('make the next attempts of deliveries that wait for a retry now; they count as the next attempts')
     .option('--all', 'of all deliveries that wait, or of those that match the options below')
     .option('--subscription <id>')
-    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
-    .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
+    .addOption(environmentOption())
+    .addOption(typeOption())
     .addOption(fromOption('created'))
     .addOption(toOption('created'))
     .action(async (id, { all, subscription, type, ...filter }) => {

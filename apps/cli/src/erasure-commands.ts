@@ -1,11 +1,11 @@
 /** The commands that erase payloads, and list what was erased. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { ENVIRONMENTS, UNSENT_CHOICES } from '@posthorn/core';
+import { UNSENT_CHOICES } from '@posthorn/core';
 import { type Erasure, erasureSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { following, POLL_INTERVAL_MS } from './follow-work.ts';
-import { limitOption } from './options.ts';
+import { environmentOption, limitOption } from './options.ts';
 import type { Printer } from './print.ts';
 import { UserError } from './user-error.ts';
 
@@ -42,7 +42,7 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
     .option('--session <id>')
     .option('--reference <reference>')
     .option('--user <id>')
-    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(environmentOption())
     .addOption(
       new Option('--unsent <choice>', 'what becomes of deliveries that have not ended')
         .choices(UNSENT_CHOICES)

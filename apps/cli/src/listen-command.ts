@@ -1,11 +1,12 @@
 /** The command `listen`: forwards events of the sandbox to a receiver under development, signed as workers sign them. */
 import { styleText } from 'node:util';
 import { type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { deliveryId, EVENT_TYPES, errorOfStatus, eventRef, newSubscriptionId, OWN_SECRET } from '@posthorn/core';
+import { deliveryId, errorOfStatus, eventRef, newSubscriptionId, OWN_SECRET } from '@posthorn/core';
 import { type ListenedEvent, listenedEventSchema } from '@posthorn/operator-api';
 import { deliveryHeaders, newSigningSecret } from '@posthorn/signing';
 import type { Client } from './client.ts';
 import { followEvents } from './follow-events.ts';
+import { typeOption } from './options.ts';
 import { harmless, jsonText, type Printer } from './print.ts';
 import { readVersion } from './version.ts';
 
@@ -40,7 +41,7 @@ export function addListenCommand(program: CommandUnknownOpts, client: Client, pr
         .argParser(addressOf)
         .makeOptionMandatory(),
     )
-    .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
+    .addOption(typeOption())
     .addOption(
       new Option('--secret <secret>', 'the signing secret; without it, a new one is printed')
         .env('POSTHORN_LISTEN_SECRET')

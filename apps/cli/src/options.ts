@@ -1,11 +1,13 @@
 /** Options that several commands have. */
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { instantSchema, parseDurationMs, SUBSCRIPTION_ENVIRONMENTS } from '@posthorn/core';
+import { ENVIRONMENTS, EVENT_TYPES, instantSchema, parseDurationMs, SUBSCRIPTION_ENVIRONMENTS } from '@posthorn/core';
 
 export const limitOption = () =>
   new Option('--limit <number>', 'maximum number of items').default(50).argParser(wholeNumber);
 export const typesOption = () =>
   new Option('--types <types>', 'event types separated by commas, or all').argParser(eventTypes);
+export const typeOption = () => new Option('--type <type>', 'event type').choices(EVENT_TYPES);
+export const environmentOption = () => new Option('--environment <environment>').choices(ENVIRONMENTS);
 export const subscriptionEnvironmentOption = () =>
   new Option('--environment <environment>').choices(SUBSCRIPTION_ENVIRONMENTS);
 

@@ -1,12 +1,12 @@
 /** The commands for subscriptions, each one or two calls of the operator API. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { chunksOf, ENVIRONMENTS, HEALTH_STATES, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
+import { chunksOf, HEALTH_STATES, SUBSCRIPTION_SORTS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { confirm } from './confirm.ts';
 import { awaitFirstAttempt } from './follow-work.ts';
 import { customerOf } from './names.ts';
-import { limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
+import { environmentOption, limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
 import { pages } from './pages.ts';
 import type { Printer } from './print.ts';
 import { UserError } from './user-error.ts';
@@ -177,7 +177,7 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
   program
     .command('test <subscription>')
     .description('send a test delivery and print its result')
-    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(environmentOption())
     .option('--no-wait', 'do not wait for the first attempt')
     .action(async (id, { environment, wait }) => {
       const delivery = await client.post(schemas.deliverySchema, pathOf(id, '/test'), { environment });

@@ -1,11 +1,11 @@
 /** The command `tail`: prints attempts as they happen. */
 import { styleText } from 'node:util';
-import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { ENVIRONMENTS, EVENT_TYPES } from '@posthorn/core';
+import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { type TailedAttempt, tailedAttemptSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { followEvents } from './follow-events.ts';
 import { namesOf } from './names.ts';
+import { environmentOption, typeOption } from './options.ts';
 import { harmless, jsonText, type Printer } from './print.ts';
 
 export function addTailCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -14,8 +14,8 @@ export function addTailCommand(program: CommandUnknownOpts, client: Client, prin
     .description('print attempts as they happen, until Ctrl-C')
     .option('--failed', 'only failed ones')
     .option('--address <subscription>', 'only those to the address of a subscription')
-    .addOption(new Option('--type <type>', 'event type').choices(EVENT_TYPES))
-    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(typeOption())
+    .addOption(environmentOption())
     .action(async ({ failed, address, type, environment }) => {
       const query = { failed: failed ? 'true' : undefined, subscription_id: address, event_type: type, environment };
       const nameOf = createNames(client);

@@ -1,9 +1,8 @@
 /** The command `timeline`: the events and deliveries of a session, a reference or a user. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
-import { ENVIRONMENTS } from '@posthorn/core';
 import { MAX_PAGE_LIMIT, type Timeline, timelineSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
-import { limitOption } from './options.ts';
+import { environmentOption, limitOption } from './options.ts';
 import type { Printer } from './print.ts';
 
 /** The parameter of the API for each choice of `--by`. */
@@ -41,7 +40,7 @@ export function addTimelineCommand(program: CommandUnknownOpts, client: Client, 
         .choices(Object.keys(PARAMETERS) as (keyof typeof PARAMETERS)[])
         .default('any' as const),
     )
-    .addOption(new Option('--environment <environment>').choices(ENVIRONMENTS))
+    .addOption(environmentOption())
     .addOption(limitOption())
     .action(async (value, { by, environment, limit }) => {
       const query = { [PARAMETERS[by]]: value, environment, limit: Math.min(limit, MAX_PAGE_LIMIT) };
