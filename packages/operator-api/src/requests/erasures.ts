@@ -1,15 +1,13 @@
 /** What the operator API accepts about erasures. */
 import { ENVIRONMENTS, ERASURE_FIELDS, ERASURE_ID, UNSENT_CHOICES } from '@posthorn/core';
 import { z } from 'zod';
-import { eventId, page, searchValue } from './fields.ts';
+import { eventId, page, searchFields } from './fields.ts';
 
 export const erasureParamsSchema = z.object({ id: z.string().regex(ERASURE_ID) });
 
 const erasureValues = {
   event_id: eventId.optional().describe('The id of an event'),
-  session_id: searchValue.optional().describe('`data.id`'),
-  reference: searchValue.optional().describe('`data.reference`'),
-  user_id: searchValue.optional().describe('`data.metadata.user_id`'),
+  ...searchFields,
 };
 const hasOneErasureValue = (given: { [field in (typeof ERASURE_FIELDS)[number]]?: unknown }) =>
   ERASURE_FIELDS.filter((field) => given[field] !== undefined).length === 1;

@@ -1,7 +1,7 @@
 /** What the operator API accepts about events, and about what became of them. */
 import { ENVIRONMENTS, EVENT_TYPES, SEARCH_FIELDS } from '@posthorn/core';
 import { z } from 'zod';
-import { eventId, MAX_PAGE_LIMIT, page, searchValue, subscriptionId } from './fields.ts';
+import { eventId, MAX_PAGE_LIMIT, page, searchFields, searchValue, subscriptionId } from './fields.ts';
 
 export const eventParamsSchema = z.object({ id: eventId });
 
@@ -18,9 +18,7 @@ const SEARCH_PARAMETERS = ['q', ...SEARCH_FIELDS] as const;
 export const timelineQuerySchema = z
   .strictObject({
     q: searchValue.optional().describe('A session, reference or user id'),
-    session_id: searchValue.optional().describe('`data.id`'),
-    reference: searchValue.optional().describe('`data.reference`'),
-    user_id: searchValue.optional().describe('`data.metadata.user_id`'),
+    ...searchFields,
     environment: z.enum(ENVIRONMENTS).optional(),
     limit: page.limit.describe(`The newest events, 1 to ${MAX_PAGE_LIMIT}`),
   })

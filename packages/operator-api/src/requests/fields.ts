@@ -55,3 +55,9 @@ export const page = {
 };
 
 export const searchValue = z.string().min(1).max(2_000);
+/** What an event can be found by besides its id. */
+export const searchFields = {
+  session_id: searchValue.optional().describe('`data.id`'),
+  reference: searchValue.optional().describe('`data.reference`'),
+  user_id: searchValue.optional().describe('`data.metadata.user_id`'),
+};
