@@ -8,7 +8,7 @@ import { call, givenOf, MAX_REPLAYED_ADDRESSES } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { AddressesPicker } from '../parts/addresses-picker.tsx';
 import { Note } from '../parts/layout.tsx';
-import { countText } from '../parts/numbers.ts';
+import { amountText, countText } from '../parts/numbers.ts';
 import { failureOptions } from '../parts/status.tsx';
 import { eventTypes } from '../parts/subscription-fields.tsx';
 import { TimePicker } from '../parts/time-picker.tsx';
@@ -122,11 +122,7 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
           disabled={!isChosen || !count}
         />
         <ActionButton
-          label={
-            count && isChosen
-              ? `Replay ${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}`
-              : 'Replay'
-          }
+          label={count && isChosen ? `Replay ${amountText(count, 'failed delivery', 'failed deliveries')}` : 'Replay'}
           change={start}
           disabled={!isChosen || !count || inactive > 0}
         />

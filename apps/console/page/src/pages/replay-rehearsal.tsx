@@ -3,7 +3,7 @@ import { Box, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Rehearsal } from '@posthorn/operator-api';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { Note, PageLink } from '../parts/layout.tsx';
-import { countText, durationText } from '../parts/numbers.ts';
+import { amountText, countText, secondsText } from '../parts/numbers.ts';
 
 type Address = Rehearsal['addresses'][number];
 
@@ -54,24 +54,21 @@ function AddressRow({ address }: { address: Address }) {
   );
 }
 
-/** Returns for example `8 s` or `4 min 12 s`: an estimate has no fractions of a second. */
-const secondsText = (seconds: number) => (seconds < 10 ? `${seconds} s` : durationText(1_000 * seconds));
-
-const moreThan = ({ count, is_complete: isComplete }: Pick<Address, 'count' | 'is_complete'>) =>
-  isComplete ? countText(count) : `more than ${countText(count)}`;
+const moreThan = ({ is_complete: isComplete }: Pick<Address, 'is_complete'>) => (isComplete ? '' : 'more than ');
 
 function summaryOf(rehearsal: Rehearsal): string {
-  const { addresses, canaries, expected_s: seconds } = rehearsal;
+  const { addresses, canaries, count, expected_s: seconds } = rehearsal;
+  const what = moreThan(rehearsal) + amountText(count, 'delivery', 'deliveries');
   const to = addresses.length === 1 ? 'one address' : `${countText(addresses.length)} addresses`;
   const first = canaries > 0 ? `, ${countText(canaries)} of them first` : '';
   const duration = seconds === null ? 'for how long is unknown' : `in about ${secondsText(seconds)}`;
-  return `It would send ${moreThan(rehearsal)} deliveries to ${to}${first}, ${duration}.`;
+  return `It would send ${what} to ${to}${first}, ${duration}.`;
 }
 
 function detailsOf(address: Address): string {
-  const { canaries, skipped, expected_s: seconds, rate_per_s: rate } = address;
+  const { canaries, count, skipped, expected_s: seconds, rate_per_s: rate } = address;
   const parts = [
-    `${moreThan(address)} to send`,
+    `${moreThan(address)}${countText(count)} to send`,
     canaries > 0 && `${canaries} first`,
     skipped > 0 && `${countText(skipped)} skipped`,
     seconds === null

@@ -8,7 +8,7 @@ import { ShowChanges } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { ErrorLine } from '../parts/health.tsx';
 import { Facts, FigureCard, PageBody, PageLink, Section } from '../parts/layout.tsx';
-import { countText, durationText, percentText } from '../parts/numbers.ts';
+import { amountText, countText, durationText, percentText, secondsText } from '../parts/numbers.ts';
 import { Empty, Loaded } from '../parts/states.tsx';
 import { AddressBadges, statusTexts } from '../parts/status.tsx';
 import { SubscriptionActions } from '../parts/subscription-actions.tsx';
@@ -62,7 +62,7 @@ function Content({ subscription }: { subscription: Subscription }) {
               Paused since <Instant at={pausedSince} />.
             </>
           )}
-          {held > 0 && ` ${countText(held)} ${held === 1 ? 'delivery is' : 'deliveries are'} held, not lost.`}
+          {held > 0 && ` ${amountText(held, 'delivery is', 'deliveries are')} held, not lost.`}
           {status === 'paused' && held > 0 && ' Resume sends one first, and the others if it arrives.'}
           <FailedResume resume={subscription.last_resume} />
         </Alert>
@@ -130,8 +130,7 @@ function Content({ subscription }: { subscription: Subscription }) {
 function releaseText({ status, held_deliveries: held }: Subscription, perSecond: number | null | undefined) {
   if (held === 0 || !perSecond) return undefined;
   const seconds = Math.ceil(held / perSecond);
-  const duration = seconds < 60 ? `${seconds} s` : durationText(1_000 * seconds);
-  return `about ${duration} at ${countText(perSecond)} a second${status === 'active' ? '' : ', once active'}`;
+  return `about ${secondsText(seconds)} at ${countText(perSecond)} a second${status === 'active' ? '' : ', once active'}`;
 }
 
 /** Says that the last resume failed, and links the delivery that was sent. */
@@ -158,7 +157,7 @@ function HealthAlert({ health }: { health: Subscription['health'] }) {
     <Alert color={state === 'failing' ? 'red' : 'yellow'} title={verdict}>
       <ErrorLine error={error} />
       <Text size="sm">
-        {failed > 0 && `${countText(failed)} failed ${failed === 1 ? 'attempt' : 'attempts'} in a row. `}
+        {failed > 0 && `${amountText(failed, 'failed attempt')} in a row. `}
         {lastSucceeded ? (
           <>
             Last success: <Instant at={lastSucceeded} />.

@@ -40,3 +40,8 @@ export function durationText(ms: number | null | undefined): string {
     .map(({ unit, whole }) => `${whole} ${unit}`)
     .join(' ');
 }
+
+/** Returns for example `8 s` or `4 min 12 s`: an estimate has no fractions of a second. */
+export function secondsText(seconds: number): string {
+  return seconds < 10 ? `${seconds} s` : durationText(1_000 * seconds);
+}

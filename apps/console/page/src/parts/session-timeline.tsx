@@ -1,11 +1,12 @@
 /** The events of a search with their deliveries, newest first; what arrived out of order is marked. */
-import { Badge, Box, Group, Stack, Text } from '@mantine/core';
+import { Box, Group, Stack, Text } from '@mantine/core';
 import type { Timeline } from '@posthorn/operator-api';
 import { withQuery } from '../api.ts';
 import { Breakable } from './breakable.tsx';
 import { eventPath } from './delivery-table.tsx';
 import { Note, PageLink } from './layout.tsx';
-import { StatusBadge } from './status.tsx';
+import { amountText } from './numbers.ts';
+import { StateBadge, StatusBadge } from './status.tsx';
 import { Instant } from './time.tsx';
 
 type Item = Timeline['data'][number];
@@ -77,9 +78,7 @@ function Deliveries({ item, addresses }: { item: Item; addresses: Map<string, st
             <PageLink to={`/deliveries/${id}`} style={{ overflowWrap: 'anywhere' }}>
               <Breakable text={addresses.get(subscription_id) ?? subscription_id} />
             </PageLink>
-            <Note size="xs">
-              {attempt_count} {attempt_count === 1 ? 'attempt' : 'attempts'}
-            </Note>
+            <Note size="xs">{amountText(attempt_count, 'attempt')}</Note>
             {finished_at && (
               <Note size="xs">
                 <Instant at={finished_at} />
@@ -95,9 +94,5 @@ function Deliveries({ item, addresses }: { item: Item; addresses: Map<string, st
 }
 
 function LateBadge({ title }: { title: string }) {
-  return (
-    <Badge color="yellow" variant="light" radius="sm" tt="none" fw={550} miw="max-content" title={title}>
-      Out of order
-    </Badge>
-  );
+  return <StateBadge color="yellow" label="Out of order" title={title} />;
 }

@@ -37,13 +37,16 @@ export function statusOptions(statuses: Status[]) {
   return statuses.map((value) => ({ value, label: looks[value].label }));
 }
 
-export function StatusBadge({ status }: { status: Status }) {
-  const { color, label } = looks[status];
+export function StateBadge({ color, label, title }: { color: string; label: string; title?: string }) {
   return (
-    <Badge color={color} variant="light" radius="sm" tt="none" fw={550} miw="max-content">
+    <Badge color={color} variant="light" radius="sm" tt="none" fw={550} miw="max-content" title={title}>
       {label}
     </Badge>
   );
+}
+
+export function StatusBadge({ status }: { status: Status }) {
+  return <StateBadge {...looks[status]} />;
 }
 
 /** The status of a subscription, and whether its attempts fail. */
@@ -51,11 +54,7 @@ export function AddressBadges({ status, isFailing }: { status: Status; isFailing
   return (
     <Group gap={6}>
       <StatusBadge status={status} />
-      {isFailing && (
-        <Badge color="red" variant="light" radius="sm" tt="none" fw={550} miw="max-content">
-          Failing
-        </Badge>
-      )}
+      {isFailing && <StateBadge color="red" label="Failing" />}
     </Group>
   );
 }
