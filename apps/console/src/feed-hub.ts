@@ -2,7 +2,7 @@
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AppError } from '@posthorn/core';
-import type { Logger } from '@posthorn/runtime';
+import { createSeldom, type Logger } from '@posthorn/runtime';
 import {
   announceListeners,
   endOfFeed,
@@ -123,6 +123,7 @@ export class FeedHub<T> {
   /** Reads while there are listeners. */
   async #read(): Promise<void> {
     const { store, feed, logger } = this.#options;
+    const mayLog = createSeldom();
     let announcedAtMs = performance.now();
     while (this.#operators.length > 0 && !this.stopping.aborted) {
       try {
@@ -132,7 +133,7 @@ export class FeedHub<T> {
         }
         await this.#readNew();
       } catch (err) {
-        logger.warn({ err, feed }, 'feed.read_failed');
+        if (mayLog()) logger.warn({ err, feed }, 'feed.read_failed');
       }
       await wait(READ_EVERY_MS, undefined, { signal: this.stopping }).catch(() => undefined);
     }
