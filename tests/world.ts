@@ -62,7 +62,7 @@ export async function startWorld(options: WorldOptions = {}) {
     if (running.delete(app)) await stopApp(app);
   };
   for (const { http, services } of apps) for (const service of [http, ...services]) await service.start();
-  const urlOf = (app: (typeof apps)[number]) => String(app.describe?.().url);
+  const urlOf = (app: (typeof apps)[number]) => String(app.http.describe().url);
   const redis = connectRedis({ REDIS_URL: redisUrl });
   const apis = apiClients(urlOf(ingests[0]!), urlOf(consoleApp));
   return {

@@ -137,7 +137,6 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     ],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: http.describe,
   };
 }
 

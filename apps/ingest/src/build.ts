@@ -85,7 +85,6 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     services: [...(tracing ? [tracing] : []), storage, sweep, quota.service, sandboxFeed, announcement],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: http.describe,
   };
 }
 

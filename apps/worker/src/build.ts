@@ -108,7 +108,6 @@ export function buildWorker(
     ],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
-    describe: http.describe,
   };
 }
 

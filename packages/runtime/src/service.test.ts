@@ -75,7 +75,7 @@ describe('runApp', () => {
       });
       const keepAlive = setInterval(() => undefined, 1_000);
       await runApp(() => ({
-        http: service('http'),
+        http: { ...service('http'), describe: () => ({}) },
         services: [service('a'), service('b', () => { ${startB} }), service('c')],
         logger: createLogger({ app: 'test', level: 'info' }),
         graceMs: 60_000,

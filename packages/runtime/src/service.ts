@@ -24,16 +24,19 @@ export function checkAtStart(name: string, check: () => Promise<void>): Service 
   return { name, start: check, stop: async () => undefined };
 }
 
+interface HttpServer extends Service {
+  /** Returns fields for the `ready` log line, for example the URL. */
+  describe(): Record<string, unknown>;
+}
+
 /** An app that is built but not started. */
-export interface App<Http extends Service = Service> {
+export interface App<Http extends HttpServer = HttpServer> {
   /** Starts before all services, so that probes and callers get a response while services wait for Redis. Stops before all services. */
   http: Http;
   services: Service[];
   logger: Logger;
   /** Time limit for stopping all services. */
   graceMs: number;
-  /** Returns fields for the `ready` log line, for example the URL. */
-  describe?: () => Record<string, unknown>;
 }
 
 /**
@@ -77,7 +80,7 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
       started.push(service);
       await startService(service, logger, () => stopping);
     }
-    if (!stopping) logger.info(app.describe?.() ?? {}, 'ready');
+    if (!stopping) logger.info(http.describe(), 'ready');
     // Node writes the compile cache when a process exits, so one that is killed would never write it.
     flushCompileCache();
   } catch (err) {
