@@ -1,5 +1,5 @@
 /** Limits what each publisher may store in Redis, so that none can fill it for all. */
-import { AppError } from '@posthorn/core';
+import { AppError, throwRejections } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import { addPublisherUsage, readServerState, type Store } from '@posthorn/store';
 import { Gauge, type Registry } from 'prom-client';
@@ -70,16 +70,18 @@ export function createPublisherQuota(options: {
     limitBytes = capacityBytes === null ? Number.POSITIVE_INFINITY : quota.share * capacityBytes;
     capacityReadAtMs = nowMs;
   };
+  const saveUsage = async (publisher: string, usage: Usage, nowMs: number) => {
+    if (usage.pendingBytes === 0 && nowMs - usage.readAtMs < READ_EVERY_MS) return;
+    const savedBytes = usage.pendingBytes;
+    usage.storedBytes = await addPublisherUsage(store, publisher, savedBytes, nowMs);
+    usage.pendingBytes -= savedBytes;
+    usage.readAtMs = nowMs;
+  };
+  /** All of it at once: a master of a Cluster that is away stops only what is on it. */
   const save = async () => {
     const nowMs = clock.now();
-    await readCapacity(nowMs);
-    for (const [publisher, usage] of usages) {
-      if (usage.pendingBytes === 0 && nowMs - usage.readAtMs < READ_EVERY_MS) continue;
-      const savedBytes = usage.pendingBytes;
-      usage.storedBytes = await addPublisherUsage(store, publisher, savedBytes, nowMs);
-      usage.pendingBytes -= savedBytes;
-      usage.readAtMs = nowMs;
-    }
+    const saves = Array.from(usages, ([publisher, usage]) => saveUsage(publisher, usage, nowMs));
+    throwRejections(await Promise.allSettled([readCapacity(nowMs), ...saves]));
   };
   return {
     /** Throws `AppError` (429) if the publisher has used up its quota. */
