@@ -157,10 +157,10 @@ export class SlotLimits {
   /**
    * Whether an attempt in a group that is full for the address probably ends soon. It does if the address counts as
    * fast there; if neither the address nor the group is known yet and no attempt in the group has taken long; or if a
-   * known address that has its first slot only waits for a further one of all slots.
+   * known address only waits for one of all slots. (One that was known before all slots hung may hang as well.)
    */
   endsSoon(address: Address, group: Group): boolean {
-    if (group === this.#state.all && address.meanMs !== undefined) return true;
+    if (group === this.#state.all && address.meanMs !== undefined) return this.#isKnown(address);
     const nowMs = this.#options.now();
     if (this.countsAsFast(address, group, nowMs)) return true;
     return address.meanMs === undefined && group.meanMs === undefined && !hasTaken(group, FAST_MS, nowMs);

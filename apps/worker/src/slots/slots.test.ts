@@ -137,6 +137,8 @@ describe('many fast addresses that begin to hang together', () => {
     expect(hanging.slice(170).flatMap(acquireOne)).toHaveLength(20);
     clock.advance(501);
     expect(hanging.slice(190).flatMap(acquireOne)).toHaveLength(0);
+    // Nor do the jobs of the others wait in the process, where they would take the places of all jobs behind them.
+    expect(slots.acquireSoon('hanging-299')).toBeUndefined();
     expect(countOf('healthy', { most: 1 })).toBe(1);
   });
 });
