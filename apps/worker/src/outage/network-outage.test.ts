@@ -118,6 +118,14 @@ describe('judging a failed attempt', () => {
     expect(await unconnected).toBe(false);
     expect(changes).toEqual([]);
   });
+  it('blames the receiver if all remembered sites fail, but one that responded over its kept connection can be reached', async () => {
+    const { isOurs, network, changes } = setUp();
+    await isOurs({ kind: 'responded', statusCode: 200, ip: null }, 'https://alive.example/hook');
+    Object.assign(network, { names: false, resolves: 'alive.example' });
+    expect(await isOurs(noName, url)).toBe(false);
+    expect(await isOurs(noConnection, url)).toBe(false);
+    expect(changes).toEqual([]);
+  });
   it('blames the receiver if fewer than three other sites are known', async () => {
     const { isOurs, network, probed } = setUp(3);
     network.names = false;
@@ -193,6 +201,15 @@ describe('an outage', () => {
     clock.nowMs += 5_000;
     expect(await isOurs(noName, url, clock.nowMs - 5_001)).toBe(true);
     expect(await isOurs(noName, url, clock.nowMs - 4_999)).toBe(false);
+  });
+  it('ends by an address that responded lately if the remembered sites stay away', async () => {
+    const { isOurs, outages, network, changes } = setUp();
+    await isOurs({ kind: 'responded', statusCode: 500, ip: null }, 'https://alive.example/hook');
+    network.names = false;
+    expect(await isOurs(noName, url)).toBe(true);
+    network.resolves = 'alive.example';
+    await outages.check();
+    expect(changes).toEqual(['dns fails', 'over after 0']);
   });
   it('ends by an address that nobody has tried yet if the remembered sites are gone for good', async () => {
     const { isOurs, outages, network, changes, probed } = setUp();

@@ -33,6 +33,8 @@ export interface OutageOptions {
 const MIN_WITNESSES = 3;
 const MAX_PROBED = 20;
 const PROBED_FIRST = 5;
+/** How many addresses that responded are remembered, to be probed as well before an outage is believed. */
+const MAX_RESPONDED = 20;
 /** Time between two rounds of probes. */
 const ROUND_GAP_MS = 500;
 /** How long the first probes of a round run before the others start. */
@@ -79,6 +81,11 @@ export class Outages {
   readonly #roundEndedAtMs = { dns: Number.NEGATIVE_INFINITY, connection: Number.NEGATIVE_INFINITY };
   /** For each kind of outage, resolves at the next evidence that would end it. */
   readonly #nextEvidence = { dns: newEvidence(), connection: newEvidence() };
+  /**
+   * URLs that responded lately. They keep their connections, so hundreds of receivers that do not would be all of the
+   * remembered sites, and would be taken for an outage if they failed together.
+   */
+  readonly #responded: string[] = [];
   #outage: Outage | undefined;
   #endedAtMs = 0;
   /** When a response or connection was seen last, or nothing was in flight, by `elapsedMs`. */
@@ -126,8 +133,10 @@ export class Outages {
     }
     const needs = neededEvidence(result);
     if (needs === undefined) {
-      if (result.kind === 'responded') this.#prove('response');
-      else if (result.kind === 'connection_failed' && result.detail === 'ECONNREFUSED') {
+      if (result.kind === 'responded') {
+        this.#noteResponded(url);
+        this.#prove('response');
+      } else if (result.kind === 'connection_failed' && result.detail === 'ECONNREFUSED') {
         this.connected(new URL(url).origin, result.ip ?? '');
       }
       return false;
@@ -150,6 +159,12 @@ export class Outages {
     this.#checks = 0;
     if (inFlight() === 0) this.#heardAtMs = elapsedMs();
     else if (elapsedMs() - this.#heardAtMs > SILENCE_MS) void this.#runRounds('connection', true);
+  }
+
+  /** Replaces one at random: addresses that respond less often than others are not all replaced at once. */
+  #noteResponded(url: string): void {
+    const isFull = this.#responded.length === MAX_RESPONDED;
+    this.#responded[isFull ? Math.floor(Math.random() * MAX_RESPONDED) : this.#responded.length] = url;
   }
 
   #start(kind: SiteKind): void {
@@ -215,8 +230,8 @@ export class Outages {
   }
 
   /**
-   * Probes some sites, then more, until there is evidence or all have failed. Resolves to what fails: `nothing` if
-   * there was evidence, `unknown` if fewer than `MIN_WITNESSES` probes say what fails.
+   * Probes some sites, then more and what responded lately, until there is evidence or all have failed. Resolves to what
+   * fails: `nothing` if there was evidence, `unknown` if fewer than `MIN_WITNESSES` probes of sites say what fails.
    */
   async #probeSites(kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> {
     const evidence = this.#nextEvidence[kind].promise;
@@ -224,9 +239,9 @@ export class Outages {
     const headStart = wait(HEAD_START_MS, undefined, { ref: false });
     if ((await Promise.race([evidence, Promise.all(results), headStart])) === 'nothing') return 'nothing';
     results.push(...picked.slice(PROBED_FIRST).map((site) => this.#probe(site)));
-    const ended = await Promise.race([evidence, Promise.all(results)]);
+    const ended = await Promise.race([evidence, Promise.all([...results, ...this.#probeUrls(kind, this.#responded)])]);
     if (ended === 'nothing') return 'nothing';
-    const failed = ended.filter((result) => result === 'dns' || result === 'connection');
+    const failed = ended.slice(0, picked.length).filter((result) => result === 'dns' || result === 'connection');
     if (failed.length < MIN_WITNESSES) return 'unknown';
     return failed.every((result) => result === 'dns') ? 'dns' : 'connection';
   }
@@ -236,14 +251,17 @@ export class Outages {
     return kind === 'dns' ? probe.name(at) : probe.host(at);
   }
 
+  #probeUrls(kind: SiteKind, urls: Iterable<string>): Promise<ProbeResult>[] {
+    const { probe } = this.#options;
+    return [...new Set(urls)].map((url) => (kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url)));
+  }
+
   async #probeForEnd({ kind }: Outage): Promise<void> {
-    const { sites, probe, moreUrls } = this.#options;
+    const { sites, moreUrls } = this.#options;
     this.#checks += 1;
     const probes = sites.pick(kind, PROBED_FIRST).map((site) => this.#probe(site));
-    if (this.#checks % CHECKS_BETWEEN_MORE_URLS === 0) {
-      for (const url of await moreUrls())
-        probes.push(kind === 'dns' ? probe.name(new URL(url).hostname) : probe.host(url));
-    }
+    probes.push(...this.#probeUrls(kind, this.#responded));
+    if (this.#checks % CHECKS_BETWEEN_MORE_URLS === 0) probes.push(...this.#probeUrls(kind, await moreUrls()));
     // A probe that succeeds ends the outage through `resolved` or `connected`.
     await Promise.all(probes);
   }
