@@ -4,7 +4,14 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { version } from '@posthorn/runtime';
-import { deliveriesWith, eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
+import {
+  deliveriesWith,
+  eventually,
+  isDelivery,
+  type Receiver,
+  startReceiver,
+  testCertificate,
+} from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { ownReceiver, ownWorld } from './own.ts';
@@ -45,6 +52,12 @@ describe('posthorn', () => {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     expect([status, stderr]).toEqual([0, '']);
+  });
+
+  it('says that its output cannot be written, without a stack', () => {
+    const command = `exec ${process.execPath} ${join(root, 'apps/cli/src/main.ts')} completion bash > /dev/full`;
+    const { status, stderr } = spawnSync('bash', ['-c', command], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^Cannot write the output: ENOSPC.*\n$/)]);
   });
 
   it('finds events by session, reference or user', async () => {
@@ -377,6 +390,12 @@ describe('posthorn', () => {
       const listed = await posthorn(['list'], { POSTHORN_URL: to.url });
       expect(listed).toEqual({ code: 1, out: '', err: expect.stringMatching(/^Cannot reach a console/) });
     }
+    // No valid response, and a proxy that gave up waiting for it.
+    to.answerWith((_request, { socket }) => socket?.end('nonsense\r\n\r\n'));
+    expect((await posthorn(['pause', id], { POSTHORN_URL: to.url })).err).toContain(broken);
+    to.answerWith(504);
+    expect((await posthorn(['pause', id], { POSTHORN_URL: to.url })).err).toContain(broken);
+    expect((await posthorn(['list'], { POSTHORN_URL: to.url })).err).not.toContain(broken);
     to.answerWith(({ method }, response) => {
       if (method === 'POST') response.end(JSON.stringify({ ...started, status: 'running' }));
       else response.destroy();
@@ -482,9 +501,22 @@ describe('posthorn', () => {
     );
     expect(await refused(['list'], { POSTHORN_TOKEN: `${OPERATOR_TOKEN}\u{201d}` })).toContain('copy it again');
     expect(await refused(['deliveries', '--from', 'noon'])).toContain('a duration such as 30m');
-    expect(await refused(['list'], { POSTHORN_URL: 'http://127.0.0.1:1' })).toContain('Is it running?');
+    const gone = await startReceiver();
+    await gone.close();
+    expect(await refused(['list'], { POSTHORN_URL: gone.url })).toMatch(/ECONNREFUSED.*Is it running\?/);
+    const tls = await ownReceiver(200, testCertificate);
+    expect(await refused(['list'], { POSTHORN_URL: tls.url })).toContain('certificate');
+    const userInfo = on.consoleUrl.replace('//', '//ada:hidden@');
+    expect(await refused(['list'], { POSTHORN_URL: userInfo })).toBe(
+      'POSTHORN_URL must not carry a user or password.\n',
+    );
     expect(await refused(['list'], { POSTHORN_URL: 'localhost:1' })).toContain('must begin with http:// or https://');
     expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');
+    // As from http to https: followed, the token would be left out, and the POST would become a GET.
+    to.answerWith((_request, response) => response.writeHead(301, { location: `${on.consoleUrl}/v1` }).end());
+    for (const args of [['list'], ['create', 'https://hooks.acme.example']])
+      expect(await refused(args, { POSTHORN_URL: to.url })).toContain(`redirects to ${on.consoleUrl}/v1. `);
+    expect((await on.operate('GET', '/v1/subscriptions')).body.data).toEqual([]);
     to.answerWith((_request, response) => response.end('{"data":[{"id":1}]}'));
     const other = await refused(['list'], { POSTHORN_URL: to.url });
     expect(other).toContain('at data.0.id. Is POSTHORN_URL');

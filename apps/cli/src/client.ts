@@ -22,8 +22,7 @@ export interface Client {
 }
 
 const IS_IT_A_CONSOLE = 'Is POSTHORN_URL the address of a console?';
-const BROKEN =
-  'The connection broke before the console had answered. The call may have been carried out: look before you repeat it.';
+const MAYBE_DONE = 'The call may have been carried out: look before you repeat it.';
 const problemSchema = z.object({
   detail: z.string(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
@@ -35,13 +34,17 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
   const send = async (method: string, path: string, headers: Record<string, string>, body?: string) => {
     found ??= findConsole(env);
     const { url, token, tokenFrom } = found;
-    const options = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
+    // A redirect that is followed leaves out the token, and turns a POST into a GET.
+    const options = { method, headers: { authorization: `Bearer ${token}`, ...headers }, redirect: 'manual' } as const;
     const used = `(${method} ${url}${path.split('?')[0]})`;
     // For example from a script's variable that is not set. The path of an item without its id is the path of the list.
     if (/\/(?:\/|$)/.test(path.split('?')[0] ?? '')) throw new UserError(`An id is empty. ${used}`);
     const fail = (cause: unknown): never => {
-      if (method !== 'GET' && isBroken(cause)) throw new UserError(`${BROKEN} ${used}`, { cause });
-      throw new UserError(`Cannot reach a console at ${url}. Is it running? Is POSTHORN_URL right?`, { cause });
+      const failure = ((cause as Error).cause ?? cause) as NodeJS.ErrnoException;
+      const why = failure.message || failure.code;
+      if (method !== 'GET' && isSent(failure))
+        throw new UserError(`The console has not answered: ${why}. ${MAYBE_DONE} ${used}`, { cause });
+      throw new UserError(`Cannot reach a console at ${url}: ${why}. Is it running? Is POSTHORN_URL right?`, { cause });
     };
     const request = fetch(`${url}${path}`, { ...options, ...(body !== undefined && { body }) });
     const response = await request.catch(fail);
@@ -50,7 +53,10 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
       throw new UserError(`${url} refused the operator token from ${tokenFrom}. ${used}`, { status: 401 });
     if (!response.ok) {
       const { status } = response;
-      throw new UserError(describeProblem(status, await content(), used), { status });
+      const location = response.headers.get('location');
+      if (location !== null)
+        throw new UserError(`${url} redirects to ${location}. ${IS_IT_A_CONSOLE} ${used}`, { status });
+      throw new UserError(describeProblem(method, status, await content(), used), { status });
     }
     return { response, content, used };
   };
@@ -98,10 +104,10 @@ function searchingText(from: Query[string]): string {
   return 'Few or none of the newest match. Searching back to the oldest that is kept, which may take minutes: --from 1h searches the last hour only.';
 }
 
-/** Whether an established connection broke, so that the console may have received the call. */
-function isBroken(error: unknown): boolean {
-  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
-  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET';
+/** Whether a call failed on an established connection, so that the console may have received it. */
+function isSent({ code = '', name }: NodeJS.ErrnoException): boolean {
+  const codes = ['UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ECONNRESET', 'EPIPE'];
+  return codes.includes(code) || name === 'HTTPParserError';
 }
 
 /** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */
@@ -130,9 +136,13 @@ function parseJson(text: string): unknown {
 }
 
 /** `used` names the call, so that a wrong URL is seen. */
-function describeProblem(status: number, content: unknown, used: string): string {
+function describeProblem(method: string, status: number, content: unknown, used: string): string {
   const problem = problemSchema.safeParse(content).data;
-  if (!problem) return `The console returned status ${status} without a reason. ${IS_IT_A_CONSOLE} ${used}`;
+  if (!problem) {
+    // Such as a proxy's 504.
+    const next = method !== 'GET' && status >= 500 ? MAYBE_DONE : IS_IT_A_CONSOLE;
+    return `The console returned status ${status} without a reason. ${next} ${used}`;
+  }
   return [
     `${problem.detail} ${used}`,
     ...problem.errors.map(({ path, message }) => `  ${path || 'all'}: ${message}`),

@@ -21,6 +21,9 @@ export function findConsole(env: NodeJS.ProcessEnv): Console {
   const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
   if (!/^https?:\/\//i.test(url))
     throw new UserError(`POSTHORN_URL must begin with http:// or https://. It is ${url}.`);
+  // They are secret, and fetch would refuse them with a message that has them.
+  const { username, password } = URL.parse(url) ?? {};
+  if (username || password) throw new UserError('POSTHORN_URL must not carry a user or password.');
   if (env.POSTHORN_TOKEN !== undefined) {
     if (!isHeaderText(env.POSTHORN_TOKEN.trim()))
       throw new UserError('POSTHORN_TOKEN has characters that no operator token has: copy it again.');

@@ -45,10 +45,11 @@ addListenCommand(program, client, print);
 addCompletionCommand(program);
 for (const command of program.commands) command.showHelpAfterError(`Try posthorn ${command.name()} --help.`);
 
-// Whoever read the output has enough of it, as in `posthorn deliveries | head`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  // Whoever read the output has enough of it, as in `posthorn deliveries | head`.
+  if (code === 'EPIPE') process.exit(0);
+  process.stderr.write(`Cannot write the output: ${message}\n`);
+  process.exit(1);
 });
 try {
   await program.parseAsync();
