@@ -53,7 +53,11 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
   try {
     for (const change of changes) {
       if (isInterrupted()) throw new UserError('Interrupted.');
-      await carryOut(client, change, secrets, options.validate === true, done);
+      await carryOut(client, change, secrets, options.validate === true, done).catch((cause: unknown) => {
+        if (!(cause instanceof UserError)) throw cause;
+        const { key, id } = rowOf(change);
+        throw new UserError(`${key ?? id}: ${cause.message}`, { cause });
+      });
     }
   } catch (error) {
     if (done.length > 0) showDone();
