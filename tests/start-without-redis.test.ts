@@ -212,6 +212,20 @@ describe('apps that wait for their Redis', () => {
     }
   });
 
+  it('exit with 1 if Redis has no such database, and join no installation in another one', async () => {
+    const { url } = await redisServer(await freePort(), ['--databases', '4']);
+    for (const { app } of await startApps({ REDIS_URL: `${url}/4` })) {
+      expect(await app.ended).toBe(1);
+      expect(app.output).toContainEqual(
+        'Redis refuses database 4: ERR DB index is out of range. Check the number at the end of REDIS_URL.',
+      );
+    }
+    const installationIn = (db: number) => ownClient({ REDIS_URL: `${url}/${db}` }).exists('posthorn:installation');
+    expect(await installationIn(0)).toBe(0);
+    for (const { app } of await startApps({ REDIS_URL: `${url}/3` })) await app.ready;
+    expect([await installationIn(0), await installationIn(3)]).toEqual([0, 1]);
+  });
+
   it('wait and say so if their password is wrong, and continue once it is right', async () => {
     const { env, start } = await oneRedis();
     await start();

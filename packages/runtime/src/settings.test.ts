@@ -123,6 +123,18 @@ describe('settings', () => {
       expect(() => load(headers)).not.toThrow(/hunter2/);
     }
   });
+  it('refuse ports and passwords of Redis that cannot be used, without their values', () => {
+    for (const [name, bad] of [
+      ['REDIS_URL', 'redis://:hunter2%@h'],
+      ['REDIS_URL', 'redis://u%zz:hunter2@h'],
+      ['REDIS_CLUSTER_NODES', 'h:65535,hunter2:65536'],
+      ['REDIS_SENTINELS', 'hunter2:99999'],
+    ] as const) {
+      expect(() => loadSettings(schema, { ...good, [name]: bad })).toThrow(`${name}: must be`);
+      expect(() => loadSettings(schema, { ...good, [name]: bad })).not.toThrow(/hunter2/);
+    }
+    expect(loadSettings(schema, { ...good, REDIS_URL: 'redis://:50%25@h' }).REDIS_URL).toBe('redis://:50%25@h');
+  });
   it('read trusted proxies as networks', () => {
     const load = (TRUSTED_PROXIES: string) => loadSettings(schema, { ...good, TRUSTED_PROXIES }).TRUSTED_PROXIES;
     expect(load('10.0.0.0/8, fd00::/8')).toEqual(['10.0.0.0/8', 'fd00::/8']);

@@ -10,14 +10,25 @@ const redisUrl = z.string().refine((text) => {
     url !== null &&
     ['redis:', 'rediss:'].includes(url.protocol) &&
     url.hostname !== '' &&
-    /^(\/\d*)?$/.test(url.pathname)
+    /^(\/\d*)?$/.test(url.pathname) &&
+    isPercentEncoded(url.username) &&
+    isPercentEncoded(url.password)
   );
-}, 'must be such as redis://host:6379, redis://user:password@host:6379/0 or rediss://…');
+}, 'must be such as redis://host:6379, redis://user:password@host:6379/0 or rediss://…, with % in a password as %25');
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const hostsAndPorts = parsedBy((text) => {
   const nodes = text.split(',').map((node) => {
     const [, host, port] = /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node) ?? [];
-    return host === undefined ? undefined : { host, port: Number(port) };
+    return host === undefined || Number(port) > 65_535 ? undefined : { host, port: Number(port) };
   });
   return nodes.every((node) => node !== undefined) ? nodes : undefined;
 }, 'must be host:port,host:port');

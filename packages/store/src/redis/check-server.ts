@@ -1,16 +1,17 @@
-/** Checks the version, the eviction policy, the memory limit and the persistence of Redis before it is used. */
-import { StartError } from '@posthorn/core';
+/** Checks the database, the version, the eviction policy, the memory limit and the persistence of Redis before it is used. */
+import { StartError, StorageUnavailable } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 
 /** Older versions lack PEXPIREAT with GT, which expiries rely on. */
 const MIN_MAJOR_VERSION = 7;
 
 /**
- * Throws `StartError` where a server is too old, or may evict keys and with them deliveries. Returns a warning for each
- * server that would lose acknowledged writes in a crash, has no memory limit, or whose ACL does not allow these checks.
- * The client must be connected.
+ * Throws `StartError` where a server lacks the database, is too old, or may evict keys and with them deliveries. Returns
+ * a warning for each server that would lose acknowledged writes in a crash, has no memory limit, or whose ACL does not
+ * allow these checks. The client must be connected.
  */
 export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
+  if (!(redis instanceof Cluster)) await checkDatabase(redis);
   const warnings: string[] = [];
   const warn = (text: string) => warnings.push(text);
   for (const server of masters(redis)) {
@@ -51,6 +52,16 @@ export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
     }
   }
   return warnings;
+}
+
+/** Where Redis refuses to select the database, ioredis reports that and goes on with database 0, which others may use. */
+async function checkDatabase(redis: Redis): Promise<void> {
+  const { db = 0 } = redis.options;
+  if (db === 0) return;
+  await redis.select(db).catch((error: Error) => {
+    if (error instanceof StorageUnavailable) throw error;
+    throw new StartError(`Redis refuses database ${db}: ${error.message}. Check the number at the end of REDIS_URL.`);
+  });
 }
 
 /** Says which keys a server may evict, given the fields of its `INFO`; undefined if none. */
