@@ -59,6 +59,9 @@ describe('settings', () => {
       /PUBLISHER_KEYS_FILE: the file can't be read \(ENOENT\)\n {2}PORT: /,
     );
     expect(() => read({ ...good, PORT_FILE: file })).not.toThrow();
+    writeFileSync(file, ' \n');
+    for (const name of ['PUBLISHER_KEYS', 'REDIS_SENTINEL_PASSWORD'])
+      expect(() => read({ [`${name}_FILE`]: file })).toThrow(`  ${name}_FILE: the file is empty`);
     rmSync(dirname(file), { recursive: true });
   });
   it.each([

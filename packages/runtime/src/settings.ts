@@ -35,6 +35,7 @@ export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.Proce
     else
       try {
         given[name] = readSecretFile(file);
+        if (given[name] === '') fileProblems.set(name, `  ${name}_FILE: the file is empty`);
       } catch (error) {
         fileProblems.set(name, `  ${name}_FILE: the file can't be read (${(error as NodeJS.ErrnoException).code})`);
       }
