@@ -1,4 +1,5 @@
-/** The messages for folders that can't be used. */
+/** The folder for the files that Posthorn creates, and the messages for folders that can't be used. */
+import { execFileSync } from 'node:child_process';
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +13,14 @@ const { uid, username } = userInfo();
 function words(code: string, path: string, below = dir): string | undefined {
   return explainFileError(Object.assign(new Error(code), { code, path }), below)?.message;
 }
+
+it('is that of the checkout where POSTHORN_DIR is blank', () => {
+  const script = `import { dataDir } from '${join(root, 'scripts/folder.ts')}'; process.stdout.write(dataDir);`;
+  for (const POSTHORN_DIR of ['', ' '])
+    expect(execFileSync(process.execPath, ['-e', script], { env: { POSTHORN_DIR }, encoding: 'utf8' })).toBe(
+      join(root, '.posthorn'),
+    );
+});
 
 describe('the message about an unusable folder', () => {
   it('explains a read-only file system', () => {

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 export const root = resolve(import.meta.dirname, '..');
 
 /** `.posthorn` in the checkout, or `POSTHORN_DIR`. */
-export const dataDir = resolve(process.env.POSTHORN_DIR ?? join(root, '.posthorn'));
+export const dataDir = resolve(process.env.POSTHORN_DIR?.trim() || join(root, '.posthorn'));
 
 /** A file or folder can't be used; the message says why and what to do. */
 export class FolderProblem extends Error {

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, HUNG_MS } from '@posthorn/testing';
+import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { freePort } from '../scripts/free-port.ts';
 import { startApp } from '../scripts/start/app-process.ts';
@@ -127,7 +128,7 @@ describe('npm start', () => {
   it('uses the given ports, refuses a second run, tells the command line where it is, and ends completely', async () => {
     const dir = ownDir();
     const port = await freePort();
-    const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port) });
+    const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port), LOG_LEVEL: 'warn' });
     await run.said('Ctrl-C stops everything');
     expect(run.output.join('')).toContain(`POSTHORN_DIR='${dir}' npx posthorn --help`);
     const file = join(dir, 'running.json');
@@ -152,6 +153,22 @@ describe('npm start', () => {
     // A run that was killed leaves its file, which then does not count.
     writeFileSync(file, copy);
     expect(posthorn(dir)).toMatchObject({ status: 1, stderr: expect.stringContaining('Posthorn is not running') });
+  });
+  it('goes on if the example event does not reach the sample receiver, and says what shows why', async () => {
+    const dir = ownDir();
+    const first = npmRun('start', { POSTHORN_DIR: dir });
+    await first.said('Ctrl-C stops everything');
+    const [{ urls }, { operatorToken, sample }] = ['running.json', 'keys.json'].map((name) =>
+      JSON.parse(readFileSync(join(dir, name), 'utf8')),
+    );
+    const url = `${urls.console}/v1/subscriptions/${sample.subscriptionId}`;
+    const body = { event_types: ['session.created'] };
+    expect((await callApi('PATCH', url, { token: operatorToken, body })).status).toBe(200);
+    await endsWithNpm(first, 5);
+    const second = npmRun('start', { POSTHORN_DIR: dir });
+    await second.said('Ctrl-C stops everything');
+    expect(second.output.join('')).toContain(`To see why: posthorn why evt_`);
+    await endsWithNpm(second, 5);
   });
   it('reports a taken port before it starts anything', async () => {
     const taken = createServer();

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadState } from './keys.ts';
 import { writeOwnFile } from './own-file.ts';
+import { claimRun } from './run-file.ts';
 
 let dir: string;
 let file: string;
@@ -29,5 +30,18 @@ describe('the keys of npm start', () => {
   it('are named where their file is damaged, and what it means to delete it', () => {
     writeFileSync(file, '{"publisherKey":');
     expect(() => loadState(file)).toThrow(`${file} is damaged. Restore it, or delete the folder ${dir} to begin anew`);
+  });
+});
+
+describe('the run of npm start', () => {
+  it('is not refused because of an earlier one that is gone, also if that had the id of this process', () => {
+    const run = join(dir, 'running.json');
+    const redis = { pid: 1, port: 6379 };
+    for (const pid of [process.pid, 2 ** 30]) {
+      writeOwnFile(run, { pid, redis });
+      expect(claimRun(run)).toEqual({ pid, redis });
+    }
+    writeOwnFile(run, { pid: process.ppid });
+    expect(() => claimRun(run)).toThrow(`already runs from this folder (process ${process.ppid})`);
   });
 });

@@ -17,7 +17,8 @@ export interface Run {
 /** Registers this process as the one that runs from the folder, and returns what an earlier run left. Throws if another one runs. */
 export function claimRun(file: string): Run | undefined {
   const before = readOwnFile<Run>(file, 'If no npm start runs from this folder, delete it.');
-  if (before !== undefined && isAlive(before.pid)) {
+  // In a container that is started again, this process may have the id of the one before.
+  if (before !== undefined && before.pid !== process.pid && isAlive(before.pid)) {
     throw new Error(
       `Posthorn already runs from this folder (process ${before.pid}). Stop it with Ctrl-C first.\n` +
         `If process ${before.pid} is another program, delete ${file}.`,

@@ -39,7 +39,7 @@ export function findConsole(env: NodeJS.ProcessEnv): Console {
 
 /** Returns the console started by `npm start` in this checkout, or undefined if none is running. */
 function findNpmStart(env: NodeJS.ProcessEnv): Console | undefined {
-  const dir = env.POSTHORN_DIR ?? join(import.meta.dirname, '../../../.posthorn');
+  const dir = env.POSTHORN_DIR?.trim() || join(import.meta.dirname, '../../../.posthorn');
   const file = join(dir, 'running.json');
   if (!existsSync(file)) return undefined;
   try {
