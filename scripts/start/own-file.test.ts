@@ -1,5 +1,5 @@
 /** The files of `npm start`, when writing or reading one fails. */
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -34,6 +34,13 @@ describe('the keys of npm start', () => {
 });
 
 describe('the run of npm start', () => {
+  it('leaves no file that refuses the next one where the disk is full', () => {
+    const run = join(dir, 'running.json');
+    // In place of a full disk.
+    mkdirSync(`${run}.new`);
+    expect(() => claimRun(run)).toThrow();
+    expect(existsSync(run)).toBe(false);
+  });
   it('is not refused because of an earlier one that is gone, also if that had the id of this process', () => {
     const run = join(dir, 'running.json');
     const redis = { pid: 1, port: 6379 };

@@ -31,7 +31,13 @@ export function claimRun(file: string): Run | undefined {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
     throw new Error('Another npm start began in this folder at the same moment; this one exits.', { cause });
   }
-  writeOwnFile(file, { pid: process.pid, ...(before?.redis && { redis: before.redis }) });
+  try {
+    writeOwnFile(file, { pid: process.pid, ...(before?.redis && { redis: before.redis }) });
+  } catch (error) {
+    // Such as a full disk. Empty, it would refuse the next run.
+    rmSync(file);
+    throw error;
+  }
   return before;
 }
 
