@@ -521,6 +521,8 @@ describe('posthorn', () => {
     const other = await refused(['list'], { POSTHORN_URL: to.url });
     expect(other).toContain('at data.0.id. Is POSTHORN_URL');
     // During an upgrade, the command line may be newer than the console.
-    expect(other).toContain(`Or is it of an earlier release than this command line, ${version}?`);
+    expect(other).toContain(`Or is it of an earlier release than this command line, ${version}? (`);
+    const created = await refused(['create', 'https://hooks.acme.example'], { POSTHORN_URL: to.url });
+    expect(created).toContain(`${version}? The call may have been carried out`);
   });
 });

@@ -64,7 +64,7 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     const json = body === undefined ? undefined : JSON.stringify(body);
     const headers: Record<string, string> = json === undefined ? {} : { 'content-type': 'application/json' };
     const { content, used } = await send(method, path, headers, json);
-    return checked(schema, await content(), used);
+    return checked(schema, method, await content(), used);
   };
   const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
@@ -111,12 +111,13 @@ function isSent({ code = '', name }: NodeJS.ErrnoException): boolean {
 }
 
 /** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */
-function checked<S extends z.ZodType>(schema: S, content: unknown, used: string): z.output<S> {
+function checked<S extends z.ZodType>(schema: S, method: string, content: unknown, used: string): z.output<S> {
   const issue = schema.safeParse(content).error?.issues.find(({ code }) => code !== 'unrecognized_keys');
   if (issue === undefined) return content as z.output<S>;
   const where = issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`;
   const release = `Or is it of an earlier release than this command line, ${readVersion()}?`;
-  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${release} ${used}`);
+  const also = method === 'GET' ? '' : ` ${MAYBE_DONE}`;
+  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${release}${also} ${used}`);
 }
 
 function search(query: Query): string {
