@@ -276,6 +276,26 @@ describe('apps that wait for their Redis', () => {
     expect(said(worker, '"msg":"ready"')).toHaveLength(1);
   });
 
+  it('wait while Redis is full, say so, and know already what each publisher has stored', async () => {
+    const { url } = await redisServer(await freePort());
+    const env = { ...worldEnv('posthorn', url), LOG_LEVEL: 'info' };
+    const first = ownProcess('ingest', env);
+    const { publish } = apiClients((await first.ready).url, '');
+    expect((await publish(sampleEvent())).status).toBe(202);
+    first.child.kill('SIGTERM');
+    await first.ended;
+    const redis = ownClient({ REDIS_URL: url });
+    await redis.config('SET', 'maxmemory', '1mb');
+    const port = await freePort();
+    const ingest = ownProcess('ingest', { ...env, PORT: String(port) });
+    await reportsOutage(ingest, "OOM command not allowed when used memory > 'maxmemory'");
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    expect(metrics).toMatch(/posthorn_publisher_stored_bytes\{[^}]*\} [1-9]/);
+    await redis.config('SET', 'maxmemory', '0');
+    await ingest.ready;
+    expect(said(ingest, 'EXECABORT')).toEqual([]);
+  });
+
   it('report once why Redis refuses the jobs of a worker that has started, and continue once it does not', async () => {
     const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all'];
     const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);

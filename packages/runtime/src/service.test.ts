@@ -66,7 +66,7 @@ describe('runApp', () => {
     const core = JSON.stringify(join(import.meta.dirname, '../../core/src/index.ts'));
     const program = `
       import { createLogger, runApp } from ${index};
-      import { StartError } from ${core};
+      import { StartError, StorageUnavailable } from ${core};
       const say = (text) => process.stdout.write(text + '\\n');
       const service = (name, start = () => undefined) => ({
         name,
@@ -84,21 +84,24 @@ describe('runApp', () => {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const steps: string[] = [];
+    const retries: string[] = [];
     let errors = '';
     child.stderr.on('data', (data) => {
       errors += data;
     });
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (!line.startsWith('{')) steps.push(line);
+      else if (line.includes('service.start_retried')) retries.push(JSON.parse(line).err.message);
       else if (line.includes('"msg":"ready"')) child.kill('SIGTERM');
     });
-    return once(child, 'close').then(([code]) => ({ code, steps, errors }));
+    return once(child, 'close').then(([code]) => ({ code, steps, retries, errors }));
   }
 
   it('starts HTTP first and the services in order, and on SIGTERM stops HTTP first and the services in reverse, and exits with 0', async () => {
     expect(await run('')).toEqual({
       code: 0,
       steps: ['start http', 'start a', 'start b', 'start c', 'stop http', 'stop c', 'stop b', 'stop a'],
+      retries: [],
       errors: '',
     });
   });
@@ -106,7 +109,16 @@ describe('runApp', () => {
     expect(await run("throw new StartError('b cannot start');")).toEqual({
       code: 1,
       steps: ['start http', 'start a', 'start b', 'stop http', 'stop b', 'stop a'],
+      retries: [],
       errors: 'b cannot start\n',
     });
+  });
+  it('repeats a start that fails because of Redis, and logs that seldom', async () => {
+    const startB = `
+      performance.now = () => 0;
+      globalThis.tries = (globalThis.tries ?? 0) + 1;
+      if (globalThis.tries < 4) throw new StorageUnavailable('OOM');`;
+    const { code, steps, retries } = await run(startB);
+    expect([code, steps.filter((step) => step === 'start b').length, retries]).toEqual([0, 4, ['OOM']]);
   });
 });

@@ -3,6 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { setTimeout as wait } from 'node:timers/promises';
 import { StartError, StorageUnavailable, withTimeLimit } from '@posthorn/core';
 import type { Logger } from './logger.ts';
+import { createSeldom } from './seldom.ts';
 
 /** Delay before a start that failed because of Redis is retried. */
 const START_RETRY_MS = 500;
@@ -104,15 +105,16 @@ export function exitAtOnce(logger: Logger, err: StartError): void {
   logger.flush(() => process.exit(exitCodeOf(err)));
 }
 
-/** Starts a service. Retries while Redis is unavailable: it may fail again after storage has opened. */
+/** Starts a service. Retries while Redis is unavailable: it may fail again after storage has opened, or be full. */
 async function startService(service: Service, logger: Logger, isStopping: () => boolean): Promise<void> {
+  const mayLog = createSeldom();
   while (!isStopping()) {
     try {
       await service.start();
       return;
     } catch (err) {
       if (isStopping() || !(err instanceof StorageUnavailable)) throw err;
-      logger.warn({ err, service: service.name }, 'service.start_retried');
+      if (mayLog()) logger.warn({ err, service: service.name }, 'service.start_retried');
       await wait(START_RETRY_MS);
     }
   }

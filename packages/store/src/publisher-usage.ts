@@ -20,10 +20,12 @@ export async function addPublisherUsage(
   const key = publisherUsageKey(store.prefix, publisher);
   const bucketMs = Math.ceil(store.retentionMs / BUCKETS);
   const bucket = Math.floor(nowMs / bucketMs);
-  const transaction = store.redis.multi();
-  if (bytes > 0) transaction.hincrby(key, String(bucket), Math.round(bytes)).pexpire(key, store.retentionMs + bucketMs);
-  const replies = await execAll(transaction.hgetall(key));
-  const counts = Object.entries(replies.at(-1) as Record<string, string>);
+  if (bytes > 0) {
+    const change = store.redis.multi().hincrby(key, String(bucket), Math.round(bytes));
+    await execAll(change.pexpire(key, store.retentionMs + bucketMs));
+  }
+  // Not in the transaction: a full Redis refuses even reads there.
+  const counts = Object.entries(await store.redis.hgetall(key));
   // Numbers ahead of this one are of a shorter retention, which a process had before. A clock may be a little ahead.
   const isOutdated = ([number]: [string, string]) => Number(number) < bucket - BUCKETS || Number(number) > bucket + 1;
   const outdated = counts.filter(isOutdated).map(([number]) => number);
