@@ -123,9 +123,12 @@ function reportUnavailable(
       if (state() !== 'stopped') onWarning(text);
     });
   let report = newReport();
+  // Never begun anew: each write that a replica refuses makes a new connection (`reconnectOnError`).
+  const reportReplica = newReport();
   const onError = (error: Error) => {
     // While Redis is away, each connection fails several times a second for the same reason.
-    if (state() === 'waiting' || error instanceof StorageUnavailable) void report(error);
+    if (state() === 'waiting' || error instanceof StorageUnavailable)
+      void (error.message.startsWith('READONLY') ? reportReplica : report)(error);
     else options.onError(error);
   };
   redis.on('error', onError);

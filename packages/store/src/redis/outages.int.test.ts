@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
-import { DAY_MS } from '@posthorn/core';
+import { DAY_MS, StorageUnavailable } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { openStore } from '../open-store.ts';
 
@@ -57,7 +57,7 @@ async function openStoreBehind({ url, comeBack }: Awaited<ReturnType<typeof star
   const { redis } = opened.store;
   let closes = 0;
   redis.on('close', () => (closes += 1));
-  return { redis, said, closes: () => closes };
+  return { redis, said, closes: () => closes, onError: opened.onError };
 }
 
 it('each outage has one line, also if Redis only closes connections', async () => {
@@ -83,4 +83,14 @@ it('a connection that is closed and back at once is no outage', async () => {
   await eventually('the close', () => closes() === 1);
   await redis.ping();
   expect(said).toEqual([]);
+});
+
+it('a master that has become a replica has one line, although each refused write makes a new connection', async () => {
+  const { redis, said, onError } = await openStoreBehind(await startGateway());
+  for (let write = 0; write < 3; write++) {
+    onError(new StorageUnavailable("READONLY You can't write against a read only replica."));
+    redis.disconnect(true);
+    await once(redis, 'ready');
+  }
+  expect(said).toEqual([expect.stringContaining("can't be used: READONLY")]);
 });
