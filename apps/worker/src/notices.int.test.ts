@@ -2,7 +2,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { newReplayId, partitionOfId } from '@posthorn/core';
 import { createLogger, systemClock } from '@posthorn/runtime';
-import type { Sender } from '@posthorn/sender';
+import type { Sender, SendResult } from '@posthorn/sender';
 import { addOutageNotice, waitingNotices } from '@posthorn/store';
 import { store, subscribe } from '../../../packages/store/src/test-deliveries.ts';
 import { createNoticeService, type NoticeContext } from './notices.ts';
@@ -15,14 +15,15 @@ beforeEach(async () => {
 
 /** Posts notices until `send` says that it has begun; then finishes this run. */
 async function runOnce(
-  send: (id: string) => Promise<number>,
+  send: (id: string) => Promise<number | SendResult>,
   report: Partial<Pick<NoticeContext, 'logger' | 'metrics'>> = {},
 ): Promise<void> {
   const begun = Promise.withResolvers<void>();
   const sender: Sender = {
     async send({ headers }) {
       begun.resolve();
-      return { kind: 'responded', statusCode: await send(headers['Service-Event-Id']!), ip: '127.0.0.1' };
+      const result = await send(headers['Service-Event-Id']!);
+      return typeof result === 'number' ? { kind: 'responded', statusCode: result, ip: '127.0.0.1' } : result;
     },
     close: () => undefined,
   };
@@ -79,6 +80,15 @@ it('waits with all others where none of a batch is accepted', async () => {
   });
   expect(posted).toHaveLength(10);
   expect(await waiting()).toHaveLength(25);
+});
+
+it('logs why one could not be posted', async () => {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const logger = createLogger({ app: 'test', level: 'warn', destination });
+  await runOnce(async () => ({ kind: 'connection_failed', error: 'dns', detail: 'ENOTFOUND', ip: null }), { logger });
+  const deferred = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'notice.deferred');
+  expect(deferred).toMatchObject({ outcome: 'connection_failed', error: 'dns', detail: 'ENOTFOUND' });
 });
 
 it('reports once how many were dropped unsent', async () => {

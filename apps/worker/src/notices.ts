@@ -196,6 +196,7 @@ async function postNotice(context: NoticeContext, notice: WaitingNotice): Promis
     notice_id: notice.id,
     outcome: result.kind,
     status_code: result.kind === 'responded' ? result.statusCode : undefined,
+    ...(result.kind === 'connection_failed' && { error: result.error, detail: result.detail }),
   };
   if (nowMs - notice.atMs > GIVE_UP_AFTER_MS) {
     context.metrics.noticeGivenUp();
