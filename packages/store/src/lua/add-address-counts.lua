@@ -1,12 +1,16 @@
--- Adds to the counters of addresses in one hour, ranks the addresses, and keeps their health (core's health.ts), with a
--- notice when a failing period begins or ends.
+-- Adds what a worker has counted in 2 s to the counters of addresses, ranks the addresses, and keeps their health
+-- (health.ts of packages/core). It is one script because several workers report on the same address, and a failing
+-- period must begin once and end once, each with one notice. Returns nothing.
+-- Arguments of an address: `key` has its counters of this hour; the run lengths and times are those of `AttemptRun` of
+-- packages/core; `errors` is a list in JSON (see addErrors); `long` counts attempts by duration, as "bucket:count …".
+--
 -- A failing period begins after HEALTH_RUN failures in a row. It also begins if at least HEALTH_RUN attempts were made
 -- in the last HEALTH_MINUTES and fewer than half of them succeeded.
--- It ends after HEALTH_RUN successes in a row. It also ends with a success if at least half of the attempts since its
--- beginning, as far as they are recent, succeeded; from the next minute on the rate then counts anew.
--- Counts for an older url, or for a deleted subscription, leave the health alone. What moves an address in a directory
--- is announced: its first attempt, the beginning and the end of a failing period, and each further digit of the number
--- of its failed attempts.
+-- It ends after HEALTH_RUN successes in a row. It also ends if the last attempt and at least half of the attempts of
+-- the last HEALTH_MINUTES since its beginning succeeded. The success rate then starts anew from the next minute on.
+-- Counts for an earlier url, or for a deleted subscription, do not change the health.
+-- Consoles are told of a change that may move an address in their lists: its first attempt, the beginning and the end
+-- of a failing period, and each further digit of the number of its failed attempts.
 -- Fields of the health:
 --   w      attempts, as "minute:succeeded:failed …"
 --   q, fq  failures in a row, and when the first of them was
@@ -20,7 +24,7 @@
 --@include error-total
 --@include notify
 
--- The window with new counts, and its attempts and successes since a minute.
+-- Adds new counts to a window (field w). Returns the window, and its attempts and successes from `sinceMinute` on.
 local function count(window, minute, succeeded, failed, sinceMinute)
   local counted, attempts, good = '', 0, 0
   local function add(m, s, f)
@@ -40,7 +44,8 @@ local function count(window, minute, succeeded, failed, sinceMinute)
   return counted, attempts, good
 end
 
--- Adds errors [label, count, since, delivery, attempt] (JSON) to those kept. Beyond MAX_ERROR_LABELS, the least frequent one goes.
+-- Adds `new`, a JSON list of [label, count, since, delivery, attempt], to the stored errors. Each label beyond
+-- MAX_ERROR_LABELS replaces the least frequent one.
 local function addErrors(errors, new)
   for _, error in ipairs(cjson.decode(new)) do
     local found, least
@@ -67,21 +72,21 @@ end
 
 local function digits(number) return #string.format('%d', number) end
 
--- A number that may be missing.
+-- 0 if the number is missing.
 local function or0(value) return tonumber(value) or 0 end
 
 local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
   local key = KEY_HEALTH .. sub
   local old = call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok', 'ls')
-  -- Another worker has reported a success that came after the first of these failures.
+  -- These failures are not in a row: another worker has reported a success after the first of them.
   if or0(firstFailedAtMs) < or0(old[10]) then failedInARow = 0 end
-  local row = (succeeded > 0 and 0 or or0(old[2])) + failedInARow
-  local first = row == 0 and '' or succeeded == 0 and or0(old[2]) > 0 and old[3] or firstFailedAtMs
-  local goodRow = failed > 0 and succeededInARow or or0(old[4]) + succeeded
+  local failureRun = (succeeded > 0 and 0 or or0(old[2])) + failedInARow
+  local first = failureRun == 0 and '' or succeeded == 0 and or0(old[2]) > 0 and old[3] or firstFailedAtMs
+  local successRun = failed > 0 and succeededInARow or or0(old[4]) + succeeded
   local since = or0(old[6])
   local sinceMinute = since > 0 and math.floor(since / 60000) or or0(old[9]) + 1
   local window, attempts, good = count(old[1] or '', minute, succeeded, failed, sinceMinute)
-  call('HSET', key, 'w', window, 'q', row, 'fq', first, 'u', goodRow)
+  call('HSET', key, 'w', window, 'q', failureRun, 'fq', first, 'u', successRun)
   if or0(lastSucceededAtMs) > or0(old[10]) then call('HSET', key, 'ls', lastSucceededAtMs) end
   local kept, hasMoreDigits = old[5], false
   if errors ~= '' then
@@ -92,8 +97,8 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
     kept = cjson.encode(all)
     call('HSET', key, 'e', kept)
   end
-  local begins = since == 0 and (row >= HEALTH_RUN or attempts >= HEALTH_RUN and 2 * good < attempts)
-  local ends = since > 0 and (goodRow >= HEALTH_RUN or row == 0 and 2 * good >= attempts)
+  local begins = since == 0 and (failureRun >= HEALTH_RUN or attempts >= HEALTH_RUN and 2 * good < attempts)
+  local ends = since > 0 and (successRun >= HEALTH_RUN or failureRun == 0 and 2 * good >= attempts)
   if begins then
     since = or0(first ~= '' and first or nowMs)
     call('HSET', key, 'since', since)
@@ -111,7 +116,7 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
     call('HSET', key, 'ok', minute)
     if old[8] then notify(nowMs, NOTICE_SUBSCRIPTION_RECOVERED, 's', sub, 'b', since) end
   end
-  if kept and (ends or since == 0 and goodRow >= HEALTH_RUN) then call('HDEL', key, 'e') end
+  if kept and (ends or since == 0 and successRun >= HEALTH_RUN) then call('HDEL', key, 'e') end
   if since == 0 or ends then call('PEXPIRE', key, healthLifeMs) end
 end
 

@@ -1,6 +1,7 @@
--- Changes the status of an erasure that has one of the statuses in `from` (each between two spaces). The value goes as
--- soon as nothing has to be looked for; an erasure that has ended expires. Returns 'advanced', 'gone', or the status
--- that does not allow it.
+-- Changes the status of an erasure to `to`, with `fields`, if its status is in `from` (a list with a space before and
+-- after each). It is one script so that a confirmation and a cancellation can't both succeed. Deletes the sealed value
+-- once no search needs it, and lets an erasure that has ended expire. Returns 'advanced', 'gone', or the status that
+-- does not allow the change.
 --@include audit
 
 local key = KEY_ERASURE .. id

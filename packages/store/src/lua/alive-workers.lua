@@ -1,5 +1,6 @@
--- Returns the workers with a heartbeat in the last `withinMs` by the time of Redis: {state, ms since the heartbeat, …}.
--- After its clock was set back, those of before are ahead of it: whoever is alive has sent another one since.
+-- Returns the workers whose heartbeat is at most `withinMs` old, as {state, ms since the heartbeat, …}. It is a script
+-- so that ages are by the clock of Redis. If that clock was set back, heartbeats from before are in its future; they
+-- are left out, because a live worker has sent another one since.
 --@include redis-ms
 
 local nowMs = redisMs()

@@ -1,4 +1,4 @@
--- Adds an entry to the audit trail that belongs to no other change.
+-- Adds an entry (JSON) to the audit trail, for an action that has no script of its own. Returns nothing.
 --@include audit
 
 audit(nowMs, retentionMs, auditEntry)

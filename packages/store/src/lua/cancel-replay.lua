@@ -1,5 +1,6 @@
--- Cancels a bulk replay: it makes no more deliveries, and maintenance ends those that have had no attempt. Returns
--- 'now_cancelled', 'gone', or the status that does not allow it ('done' where none waits any more).
+-- Cancels a bulk replay: it makes no more deliveries, and maintenance ends those without an attempt. It is one script
+-- so that the replay can't end, halt or go on between the check of its status and the change. Returns 'now_cancelled',
+-- 'gone', or the status that does not allow it ('done' if none of its deliveries is unfinished).
 --@include audit
 
 local key = KEY_REPLAY .. id
@@ -10,11 +11,11 @@ local ended = (tonumber(record[3]) or 0) + (tonumber(record[4]) or 0) + (tonumbe
 if status == REPLAY_FAILED or status == REPLAY_CANCELLED or status == REPLAY_DONE and (tonumber(record[2]) or 0) <= ended then
   return status
 end
--- First: what half of this script leaves, after a torn append-only file, goes on or is cancelled.
+-- Comes first: if Redis loses the later writes (a torn append-only file), maintenance still handles the replay.
 call('SADD', KEY_REPLAYS_ACTIVE, id)
 call('HSET', key, 'status', REPLAY_CANCELLED, 'finished_at', nowMs)
 call('HDEL', key, 'cursor')
--- Long enough for maintenance to end its deliveries, which then sets the time from now.
+-- Long enough for maintenance to end its deliveries. endReplay then sets the final expiry, counted from this moment.
 call('PEXPIREAT', key, nowMs + lifeMs)
 call('PEXPIRE', KEY_REPLAY_DELIVERIES .. id, lifeMs)
 audit(nowMs, retentionMs, auditEntry)

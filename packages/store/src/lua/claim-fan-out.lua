@@ -1,5 +1,5 @@
--- Claims a fan-out that has made no progress since `beforeMs`: nobody else finds it interrupted before it stands still
--- again. Returns 1 unless it is confirmed, or another process has claimed it.
+-- Claims a fan-out that has made no progress since `beforeMs`. It is one script so that only one process claims it: the
+-- claim counts as progress. Returns 1, or 0 if the fan-out is confirmed or another process has claimed it.
 local progressAtMs = tonumber(call('ZSCORE', KEY_FANNING_OUT, event))
 if not progressAtMs or progressAtMs > beforeMs then return 0 end
 call('ZADD', KEY_FANNING_OUT, nowMs, event)

@@ -1,12 +1,13 @@
--- Clears away a deleted subscription whose deliveries have all ended since this deletion. Does nothing if it was
--- created again under its key meanwhile, and perhaps deleted again: then another process has cleared it. The records of
--- its deliveries that retention keeps expire by themselves, at the latest after `lifeMs`.
+-- Deletes the keys of a deleted subscription whose deliveries have all ended. It is one script because the subscription
+-- may be created again under its key at any time: then, or if `deletion` does not name the latest deletion, it does
+-- nothing. The records of its deliveries expire by themselves, and their list after `lifeMs`. Returns nothing.
 --@include delivery-key
 
 local key = KEY_SUBSCRIPTION .. id
 local found = call('HMGET', key, 'status', 'deletion')
 if found[1] and (found[1] ~= DELETED or (found[2] or '') ~= deletion) then return end
--- A failover may have undone the end of some. Without their lane nothing would release or end a held one; maintenance begins again.
+-- A failover may have undone the end of some deliveries. A held one would never end without its lane, so maintenance
+-- has to go through them again.
 for _, held in ipairs(call('ZRANGE', KEY_HELD .. id, 0, HOLD_CHUNK - 1)) do
   if call('HGET', deliveryKey(held), 'st') == HELD then return end
 end

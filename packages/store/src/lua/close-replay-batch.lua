@@ -1,3 +1,4 @@
--- Ends the work on a batch, unless it was cancelled after the caller read it: then the cancellation is still to do.
+-- Ends the work on a batch if `cancellation` is still what the caller has read. It is one script so that a cancellation
+-- in between is carried out. Returns nothing.
 if (call('HGET', KEY_REPLAY_BATCH .. id, 'cancellation') or '') ~= cancellation then return end
 call('SREM', KEY_REPLAY_BATCHES_ACTIVE, id)

@@ -1,12 +1,14 @@
--- Continues a bulk replay that its canary has halted, or whose canary still waits. Returns 'continued', 'gone', or the
--- status that does not allow it.
+-- Continues a bulk replay that its canary has halted, or whose canary has no verdict yet. It is one script so that a
+-- cancellation or a verdict can't come between the check of the status and the change. Returns 'continued', 'gone', or
+-- the status that does not allow it.
 --@include audit
 
 local key = KEY_REPLAY .. id
 local status = call('HGET', key, 'status')
 if not status then return 'gone' end
 if status ~= REPLAY_HALTED and status ~= REPLAY_CANARY then return status end
--- The status comes after it: what half of this script leaves, after a torn append-only file, can be continued again.
+-- Comes before the status: if Redis loses the later writes (a torn append-only file), the replay can be continued
+-- again.
 call('SADD', KEY_REPLAYS_ACTIVE, id)
 call('HSET', key, 'status', REPLAY_RUNNING)
 call('PERSIST', key)

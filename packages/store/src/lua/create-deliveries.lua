@@ -1,7 +1,9 @@
--- Makes the deliveries of one event to subscriptions of one partition, with their first jobs. A delivery that exists is
--- left alone, so a repeat fills gaps. Returns the state of each: 'pending' (its first job is in the queue), 'held',
--- 'without_first_job' (in a lane, or past its first job), or 'none' (no such subscription any more). `eventPartition` is
--- empty if it is theirs.
+-- Makes the deliveries of one event to subscriptions of one partition, with their first jobs. It is one script so that
+-- no delivery exists without its job or lane. An existing delivery does not change, so a repeated call makes only what
+-- is missing. `eventPartition` is the number of the event's partition, empty if it is this one; `kind` is the event's
+-- type and environment as one number.
+-- Returns the state of each delivery: 'pending' (its first job is in the queue), 'held', 'without_first_job' (it is in
+-- another lane, had its first job before, or has ended), or 'none' (the subscription does not exist any more).
 --@include delivery-key
 --@include make
 --@include first-job
@@ -20,7 +22,7 @@ local _, problem = pcall(function()
     reply[#reply + 1] = state
   end
 end)
--- What was made before something failed is complete too, and what fails in one partition stops no other.
+-- Also after an error, so that the deliveries made before it are in the indexes and have their jobs.
 local indexProblem, queueProblem = addToIndexes(), addToQueues()
 problem = problem or indexProblem or queueProblem
 return problem and redis.error_reply(errorText(problem)) or reply

@@ -1,5 +1,6 @@
--- Removes a subscription from everything but the work of ending its deliveries. Returns 1, or 0 where there is none.
--- `deletion` names this call: sent again because the reply was lost, it changes nothing and returns 1.
+-- Marks a subscription as deleted and removes it from all indexes; maintenance ends its deliveries. It is one script so
+-- that no event matches a subscription that is half deleted. `deletion` identifies this call: sent again because the
+-- reply was lost, it changes nothing and returns 1. Returns 1, or 0 if there is no such subscription.
 --@include audit
 --@include announce
 

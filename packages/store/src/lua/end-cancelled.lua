@@ -1,7 +1,9 @@
--- One step of a cancellation: ends the deliveries of a bulk replay that have had no attempt and no newer job, and moves
--- the cursor on. `taken` is the number of deliveries that workers have in flight: a later sweep looks again at these
--- and at those released since they were read. Returns 1 if another step is to be done at once, otherwise 0, and the ids
--- of the deliveries that it ended.
+-- Does one step of a cancellation: ends those of `deliveries` that still have no attempt and the generation that the
+-- caller has read, and moves the cursor `swept` on. It is one script so that no delivery is released between the check
+-- and its end, and a step that another process has done already changes nothing.
+-- `taken` is how many other deliveries workers have in flight. A later sweep looks again at these, and at those
+-- released since they were read. Returns {1 if there is another step to do at once, else 0; ids of the ended
+-- deliveries}.
 --@include delivery-key
 --@include status
 --@include fail

@@ -1,6 +1,7 @@
--- Ends unfinished deliveries without an attempt; with `onlyHeld`, those that are held. Those of a subscription that was
--- deleted, and created again under its key meanwhile, are left. Of those of an address that expire there is one notice:
--- there may be more each second than can be posted. Returns (delivery, generation) of each ended one.
+-- Ends unfinished deliveries without an attempt; with `onlyHeld`, only held ones. It is one script so that a delivery
+-- that has moved on since the caller read it is not ended by mistake. Leaves deliveries of a deleted subscription that
+-- was created again under its key. Expired deliveries of one address share one notice, because more may expire in a
+-- second than can be posted. Returns {id, generation, …} of the ended ones.
 --@include delivery-key
 --@include status
 --@include fail

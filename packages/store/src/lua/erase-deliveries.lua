@@ -1,7 +1,8 @@
--- Marks finished deliveries as erased, so that nothing replays them any more, and deletes the responses to their
--- attempts. With `endsUnsent`, first ends the unfinished ones, unless a worker has their job. Does not remove jobs that
--- wait for a worker, since the search for them would take long: such a job finds its delivery ended. Returns how many
--- deliveries are still unfinished.
+-- Marks finished deliveries as erased, so that they can't be replayed, and deletes the responses to their attempts.
+-- With `endsUnsent`, first ends the unfinished ones, unless a worker has their job. It is one script so that no worker
+-- takes the job, and no replay begins, between the check and the mark. Leaves jobs that wait in the queue, because a
+-- search for them would take long: a worker that takes one finds the delivery ended. Returns how many are still
+-- unfinished.
 --@include delivery-key
 --@include status
 --@include fail

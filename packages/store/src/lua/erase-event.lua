@@ -1,5 +1,6 @@
--- Replaces an event by its text without payload, under the same key: its id stays known as long as before. Removes it
--- from the search index, and counts it for the erasure, once.
+-- Replaces an event by `text`, which has no payload. The key and its expiry stay, so the event's id remains taken.
+-- Removes the entries in `search` ("list entry …") from the search index, and adds the counts to the erasure's progress
+-- once. It is one script so that a repeated call does not count again. Returns nothing.
 --@include event-text
 
 local key = KEY_EVENT .. event

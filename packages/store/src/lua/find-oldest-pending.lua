@@ -1,7 +1,9 @@
--- Returns when the pending delivery that has waited longest began to wait, or nothing if none is pending: at its
--- creation or, if it was held, at its release. Deliveries are in the order of their creation, so the first one that was
--- never held ends the search. If the limit of the search is reached, only the deliveries looked at count: one behind
--- them that was never held may have waited longer, but while nothing is sent, these wait too.
+-- Returns {when the pending delivery that has waited longest began to wait, in ms}, or {} if none is pending. A
+-- delivery waits from its creation or, if it was held, from its release. It is one script so that no delivery moves
+-- during the search.
+-- The index is in the order of creation, so the first delivery that was never held ends the search. The search looks at
+-- no more than MAX_LOOKED_FOR_OLDEST. If all of these were held, an older one behind them is missed: the waiting time
+-- is then too short, but still grows while nothing is sent.
 --@include delivery-key
 
 local oldest

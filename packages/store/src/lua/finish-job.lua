@@ -1,5 +1,6 @@
--- Ends a job whose delivery needs it no longer, and takes the next one if there is a token for it. Returns {what endJob
--- returns, the next job, the addresses of which deliveries were parked}.
+-- Ends a job that its delivery no longer needs, and takes the next job of the partition if `nextToken` is given. It is
+-- one script to save a call for each job. Returns {code of endJob, next job or false (see nextJob), addresses whose
+-- deliveries were parked}.
 --@include end-job
 --@include next-job
 

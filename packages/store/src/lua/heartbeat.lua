@@ -1,4 +1,5 @@
--- Stores a worker's heartbeat at the time of Redis, and removes workers whose last one is older than `forgetAfterMs`.
+-- Stores a worker's heartbeat, and removes workers whose last one is older than `forgetAfterMs`. It is a script so that
+-- all heartbeats are by the clock of Redis. Returns nothing.
 --@include redis-ms
 
 local nowMs = redisMs()

@@ -1,16 +1,18 @@
--- Registers a process in the record of the installation, and creates the record if this is the first process of all;
--- then the format is the newest. The key is the record itself. A process that can't read what is stored, or has another
--- number of partitions, does not register. `known` is when the installation began that the process has joined before: it
--- creates no record, and does not join a later one. Returns the format, who raised it, the oldest stored format, the
--- number of partitions, the clock of Redis, when the installation began, and 1 if this process has created the record
--- beside other keys; nothing if the record is gone since the process joined. Works while Redis is full, once the record
--- exists.
+-- Registers a process in the record of the installation, which is at the declared key itself. The first process of all
+-- creates the record, in the newest format; `isEmpty` says that it has found no data. It is one script so that two
+-- first processes can't create different records, and a process can't register with a format that is being raised. A
+-- process that can't read what is stored, or has another number of partitions, does not register. `known` is when the
+-- installation began that the process has joined before: such a process creates no record, and joins no later one.
+-- Works while Redis is full, once the record exists.
+-- Returns {format, release that raised it, oldest stored format, number of partitions, time of Redis, when the
+-- installation began, 1 if this process has created the record beside other keys}; {} if the record that the process
+-- has joined is gone.
 --@include format-of
 --@include redis-ms
 
 local hasOthers = false
 if isEmpty and call('EXISTS', prefix) == 0 then
-  -- BullMQ may have made one key for each partition by now.
+  -- BullMQ may have created one key for each partition already: only more keys belong to somebody else.
   hasOthers = call('DBSIZE') > tonumber(partitions)
   call('HSET', prefix, 'partitions', partitions, 'oldest_format', newest)
   setFormat(newest, version)

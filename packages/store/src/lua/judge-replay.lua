@@ -1,4 +1,5 @@
--- Applies the verdict on the canary of a bulk replay: it goes on, or halts until an operator decides. Returns 1 where that changed it.
+-- Applies the verdict on the canary of a bulk replay: the replay goes on, or halts until an operator decides. It is one
+-- script so that of several processes one applies it, with one notice. Returns 1 if it changed the status, else 0.
 --@include notify
 
 local key = KEY_REPLAY .. id

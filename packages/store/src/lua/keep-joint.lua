@@ -1,5 +1,7 @@
--- Keeps the event in a joint record until `untilMs` at least, for a replay. Then its delivery ends before it, which the
--- field u says. A record without an expiry is that of an unfinished delivery, and lasts until that has ended.
+-- Extends the life of a joint record to `untilMs`, because a replay needs its event. The field u then says when its
+-- delivery would have expired: readers hide the delivery from that time on. It is one script so that a second replay
+-- does not take the extended expiry for that of the delivery. A record without an expiry belongs to an unfinished
+-- delivery and needs nothing. Returns nothing.
 local key = KEY_EVENT .. event
 local endsAtMs = call('PEXPIRETIME', key)
 if endsAtMs < 0 or endsAtMs >= untilMs then return end

@@ -1,5 +1,6 @@
--- Says of each of these partitions when its next job is due: 0 if one waits, '' if there is none; or {the text of an
--- error}, which is that partition's alone. Takes nothing.
+-- Returns for each partition when its next job is due: 0 if a job waits, '' if there is none, or {the text of an
+-- error}. An error in one partition does not affect the others. `home` is the partition's key prefix. Takes nothing. It
+-- is one script to ask for many partitions with one call.
 --@include next-due-at
 --@include error-text
 

@@ -1,8 +1,9 @@
--- Parks several deliveries that have no free slot, ends their jobs, and takes a next job for each that comes with a
--- token for it. `home` is the prefix of a delivery's partition, empty if it is that of the call. If another worker has
--- the job by now, that worker may be making the attempt, so the delivery is not parked. Returns the addresses whose
--- deliveries were parked in place of being taken, and for each job {what park returns, what endJob returns, the next
--- job}.
+-- Parks deliveries for which a worker has no free slot, ends their jobs, and takes a next job for each one that has a
+-- `nextToken`. It is one script so that each delivery has either a job or a place in a lane. If another worker has the
+-- lock by now, the delivery is not parked, because that worker may be making the attempt. `home` is the key prefix of
+-- the delivery's partition, empty for the partition of the call.
+-- Returns {for each job {result of park, code of endJob, next job or false}; addresses whose deliveries were parked
+-- instead of their jobs being taken}.
 --@include delivery-key
 --@include end-job
 --@include next-job

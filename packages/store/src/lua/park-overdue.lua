@@ -1,5 +1,6 @@
--- Moves a delivery whose attempt is overdue into the overdue lane, so that its job can go. Returns 'overdue';
--- 'not_overdue': it is left as it is; or 'superseded': it has another job or ended.
+-- Moves a delivery whose attempt is overdue into the overdue lane; the caller then ends its job. It is one script so
+-- that the delivery does not move elsewhere between the check and the change. Returns 'overdue', 'not_overdue' (nothing
+-- changed) or 'superseded' (it has another job, or has ended).
 --@include delivery-key
 --@include park
 

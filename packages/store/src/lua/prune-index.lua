@@ -1,5 +1,6 @@
--- Removes from an index the entries whose delivery has expired; looks at up to `limit` entries older than `beforeMs`,
--- from `offset` on. Returns {entries looked at, entries removed}.
+-- Removes from an index the entries whose delivery has expired, among up to `limit` entries older than `beforeMs`, from
+-- position `offset` on. It is one script to check hundreds of keys with one call. Returns {entries looked at, entries
+-- removed}.
 --@include delivery-key
 
 local ids = call('ZRANGEBYSCORE', key, '-inf', beforeMs, 'LIMIT', offset, limit)

@@ -1,6 +1,6 @@
--- Removes from the stream of the succeeded deliveries the entries whose delivery has expired; looks at up to `limit`
--- entries older than `beforeMs`, after the entry `after`. Returns {entries looked at, entries removed, the last one
--- looked at}.
+-- Removes from the stream of succeeded deliveries the entries whose delivery has expired, among up to `limit` entries
+-- older than `beforeMs`, after the entry `after`. It is one script to check hundreds of keys with one call. Returns
+-- {entries looked at, entries removed, id of the last entry looked at}.
 --@include delivery-key
 
 local found = call('XRANGE', KEY_SUCCEEDED, after == '' and '-' or '(' .. after, beforeMs, 'COUNT', limit)

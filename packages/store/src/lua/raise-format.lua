@@ -1,5 +1,6 @@
--- Raises the format by one, unless another process has, or one has registered since `registrations` was read. Returns
--- whether it did. The key is the record of the installation.
+-- Raises the format by one, if it is still `from` and no process has registered since the caller read `registrations`.
+-- It is one script so that a process that can't read the new format can't register in between. The record of the
+-- installation is at the declared key itself. Returns 1 if it has raised the format, else 0.
 --@include format-of
 
 if formatOf('format') ~= from or (call('HGET', prefix, 'registrations') or '') ~= registrations then return 0 end

@@ -1,4 +1,5 @@
--- Returns the time of Redis and all fields of the record of the installation. The key is the record itself.
+-- Returns {time of Redis, format, oldest stored format, all fields of the record of the installation}. It is one script
+-- so that all are of the same moment. The record is at the declared key itself.
 --@include format-of
 --@include redis-ms
 

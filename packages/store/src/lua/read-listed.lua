@@ -1,4 +1,5 @@
--- Returns what a directory holds of each subscription.
+-- Returns what a console's directory holds of each subscription (lib/listed.lua), as one flat list. It is one script to
+-- read hundreds with one call.
 --@include listed
 
 local found = {}

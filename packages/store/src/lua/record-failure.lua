@@ -1,8 +1,11 @@
--- Records an attempt that failed, once: a second call with the same number changes nothing. Counts consecutive
--- failures, with a notice at a quarter, half and three quarters of the limit, and pauses the address at the limit. Ends
--- the resume if this is its trial. The delivery waits for its retry, or has failed for `reason`. The states are those
--- of `nextAddressState` of packages/core (specification 3.2). Returns {'recorded', 'over' or 'repeated', 1 if this
--- paused the address, deliveries parked at the address}.
+-- Records a failed attempt. The delivery then waits for its retry, or has failed for `reason` if `nextAttemptAtMs` is
+-- empty. If it has failed, counts a consecutive failure of its address, with a notice at a quarter, half and three
+-- quarters of `pauseAfter`, and pauses the address at `pauseAfter`. A failed trial ends the resume. The states of the
+-- address are those of `nextAddressState` of packages/core (specification 3.2).
+-- It is one script so that each attempt is recorded and counted once, even if it is sent again or two workers report
+-- it: the number of recorded attempts must be `number` - 1.
+-- Returns {'recorded', 'repeated' (it was recorded before) or 'over' (the delivery has ended); 1 if this paused the
+-- address; deliveries parked at the address}.
 --@include delivery-key
 --@include status
 --@include fail
@@ -22,7 +25,8 @@ call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
 if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
--- The responses of the first and the last failed attempt are kept. Each retry extends their expiry; the delivery's end sets the final one.
+-- The responses of the first and the last failed attempt are kept. Each retry extends their expiry, and the end of the
+-- delivery sets the final one.
 local responses = KEY_RESPONSES .. id
 if response ~= '' then call('HSET', responses, number, response) end
 if number > 2 then call('HDEL', responses, number - 1) end

@@ -1,11 +1,13 @@
--- Records several attempts that succeeded, each once, ends their jobs and takes a next job for each that comes with a
--- token for it: for most deliveries Redis has nothing else to do. A trial that succeeds ends the resume. `home` is the
--- prefix of a delivery's partition, empty if it is that of the call. With `laneToken`, deliveries that are parked at
--- the same address may be taken, oldest first: up to `parkedFirst` of them in place of a job of the queue; if
--- `parkedFirst` is empty, one, and only if the queue has no job for this worker. A job that another worker has by now
--- is left to it. Returns the addresses whose deliveries were parked, and for each success {'recorded', 'over' or
--- 'repeated', deliveries parked at the address, what endJob returns, the queue's next job, the jobs of parked
--- deliveries}.
+-- Records several successful attempts, ends their jobs, and takes a next job for each one that has a `nextToken`. A
+-- trial that succeeds ends the resume. It is one script so that each attempt is recorded once (the number of recorded
+-- attempts must be `number` - 1), and because this is all that Redis has to do for most deliveries: several share one
+-- call. `home` is the key prefix of the delivery's partition, empty for the partition of the call. If another worker
+-- has the lock of a job by now, the job is left to it.
+-- With a `laneToken`, parked deliveries of the same address may be taken, oldest first: up to `parkedFirst` instead of
+-- a job from the queue; or, if `parkedFirst` is empty, one, and only if the queue has no job for this worker. Returns
+-- {for each success {'recorded', 'repeated' (it was recorded before) or 'over' (the delivery has ended); deliveries
+-- parked at the address; code of endJob; next job or false; jobs of parked deliveries}; addresses whose deliveries were
+-- parked}.
 --@include delivery-key
 --@include succeed
 --@include end-job
@@ -35,7 +37,8 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
     parkedJobs = takeParked(sub, limit, laneToken, lockMs, nowMs, known, spansPartitions)
   end
   if #parkedJobs == 0 then
-    -- If deliveries of its address are parked, they get the slot; otherwise the queue's next job of this address may.
+    -- Parked deliveries of the address get its slot. If there are none, the queue's next job of the address may
+    -- have it.
     if parked == 0 and roomOf[sub] then roomOf[sub] = roomOf[sub] + 1 end
     if nextToken ~= '' then next = nextJob(nextToken, lockMs, nowMs, known, spansPartitions) end
     if mayTakeParked and not limit and not isJob(next) then
@@ -46,7 +49,7 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
 end
 if #trials == 0 then return {reply, parkedAddresses} end
 
--- Few attempts are trials: the functions included below would cost the others time.
+-- Included here because few attempts are trials, and each run of the script that gets here has to define its functions.
 --@include end-resume
 for _, trial in ipairs(trials) do
   prefix = trial[1]

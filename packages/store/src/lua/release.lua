@@ -1,16 +1,20 @@
--- Puts up to `limit` deliveries of each of several lanes into the queue, oldest first, each with a new generation.
--- `home` is the prefix of a lane's partition, empty if it is that of the call. Nothing leaves the held lane unless the
--- address is active. Deliveries in another lane of an address that is not active are held from now on, except its trial
--- and test deliveries (lib/may-pass.lua). An overdue one is due now, so its next attempt is not overdue again; but if a
--- slow worker has recorded an attempt meanwhile, the retry keeps its later time. Returns for each lane {delivery,
--- generation or HELD_NOW, event, attempts recorded, …}, or the text of an error, which is that lane's alone.
+-- Puts up to `limit` deliveries of each lane into the queue, oldest first, each with a new generation and its job. It
+-- is one script so that each delivery has either a place in a lane or a job. `home` is the key prefix of the lane's
+-- partition, empty for the partition of the call.
+-- Releases from the held lane only while the address is active. Deliveries in another lane of an address that is not
+-- active move to the held lane, except its trial and test deliveries (lib/may-pass.lua). An overdue delivery is due
+-- now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry
+-- keeps its later time.
+-- Returns for each lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error. An
+-- error in one lane does not affect the others.
 --@include add-job
 --@include release-held
 --@include put-on-hold
 --@include may-pass
 --@include error-text
 
--- How many more deliveries this script may hold, besides the limits, and whether it has added jobs to the partition of the lane.
+-- `mayHold`: how many more deliveries this script may hold, whatever the limits of the lanes. `hasAdded`: whether it
+-- has added jobs to the partition of the present lane.
 local mayHold, hasAdded = HOLD_CHUNK, false
 local function release(lane, sub, limit)
   local laneKey, indexKey = KEY_PARKED .. sub, KEY_RELEASE_PARKED

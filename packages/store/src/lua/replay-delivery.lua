@@ -1,6 +1,8 @@
--- Makes a new delivery of the event of a failed one (specification 3.1), with its first job. Returns the state of the
--- new delivery (see lib/make.lua), or why there is none: 'gone', 'not_failed', 'too_late', 'erased', or 'not_active'.
--- Sent again because the reply was lost, it changes nothing: the delivery may have been attempted since.
+-- Makes a new delivery of the event of a failed one (specification 3.1), with its first job and an audit entry. It is
+-- one script so that the failed delivery and its address are still as checked when the new one is made. Returns the
+-- state of the new delivery (see lib/make.lua), or why there is none: 'gone', 'not_failed', 'too_late', 'erased' or
+-- 'not_active'. Sent again because the reply was lost, it changes nothing and returns 'without_first_job', because the
+-- new delivery may have been attempted since.
 --@include delivery-key
 --@include replay
 --@include first-job

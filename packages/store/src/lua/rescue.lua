@@ -1,15 +1,18 @@
--- Looks at up to `limit` entries of an index of unfinished deliveries that were made until `beforeMs`, after the entry
--- `afterId` of `afterMs`, and gives those that wait for a job that is gone a new generation and its job. A retry that is
--- not due yet has a delayed job. Returns {entries looked at, records read, jobs made, the last entry's time and id}.
+-- Finds deliveries that wait for a job that is gone, and gives each one a new generation and its job. Looks at up to
+-- `limit` entries of an index of unfinished deliveries (`key`), made until `beforeMs`, after the entry `afterId` of
+-- `afterMs`. It is one script so that a delivery which gets its job at the same moment does not get a second one.
+-- Returns {entries looked at, records read, jobs made, time of the last entry, id of the last entry}.
 --@include add-job
 
--- Puts a job among the delayed ones, as BullMQ does. Wakes nobody: workers look every few seconds when the next is due.
+-- Puts the job of a retry that is not due yet among the delayed ones, as BullMQ does. Wakes nobody: every few seconds,
+-- workers look up when the next job is due.
 local function delay(jobId, dueAtMs, nowMs)
   call('HSET', KEY_QUEUE .. jobId, 'delay', dueAtMs - nowMs)
   call('ZADD', KEY_QUEUE .. 'delayed', dueAtMs * 0x1000, jobId)
 end
 
--- By rank, since any number of deliveries may be made in one millisecond. An entry that is gone has no rank any more.
+-- Goes on by rank, because any number of deliveries may be made in one millisecond. If the entry is gone, goes on at
+-- its time.
 local start = 0
 if afterId ~= '' then
   local rank = call('ZRANK', key, afterId)
@@ -30,8 +33,8 @@ for i = 1, #entries, 2 do
   lastMs = entries[i + 1]
 end
 
--- Those in a lane, which may be millions, cost one command for all of an address. Two addresses may share the beginning
--- of their deliveries' ids: those of the other one are looked up one by one below.
+-- Asks with one command for each lane which deliveries of an address are in it, because millions may be. A group may
+-- contain another address whose deliveries' ids begin alike: the loop below looks up its deliveries one by one.
 local isInLane = {}
 for _, group in ipairs(groups) do
   local sub = call('HGET', deliveryKey(group[1]), 's')

@@ -1,4 +1,5 @@
--- Accepts the bulk replays of several addresses at once: from now on maintenance starts those that the console does not start.
+-- Stores a batch of bulk replays (`text` is JSON). From then on all of them are replayed: maintenance starts those that
+-- the console does not get to. It is one script so that no stored batch is unknown to maintenance. Returns nothing.
 local key = KEY_REPLAY_BATCH .. id
 call('HSET', key, 'batch', text)
 call('PEXPIREAT', key, expiresAtMs)

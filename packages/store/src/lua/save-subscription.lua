@@ -1,8 +1,10 @@
--- Writes a subscription as a whole, and the indexes that follow from it. Returns its status as stored, and 1 if its
--- topics may have changed; or -1 where its revision is not the expected one any more ('' for a new subscription).
--- Releases the held deliveries of a subscription that becomes active. One that is to be resuming becomes active at once
--- if none of its deliveries is in a lane. `saveId` names this save: sent again because the reply was lost, it changes
--- nothing and returns what is stored.
+-- Writes a subscription as a whole, with its indexes, notices and audit entry, if its revision is `expectedRevision`
+-- ('' for a new one). It is one script so that two operators can't overwrite each other's changes, and the indexes
+-- always agree with the record.
+-- If the subscription becomes active, its held deliveries will be released. If it is to be resuming and none of its
+-- deliveries is in a lane, it becomes active at once. `saveId` identifies this save: sent again because the reply was
+-- lost, it changes nothing.
+-- Returns {status as stored, 1 if its topics may have changed}, or -1 if the revision is another one.
 --@include audit
 --@include announce
 --@include notify
@@ -19,13 +21,13 @@ local record = {'status', status, 'created_at', createdAtMs, 'topics', topics, '
 for field, value in fields do
   record[#record + 1] = field
   record[#record + 1] = value
-  -- What is known of the old address says nothing about the new one.
+  -- The health of the old address says nothing about the new one.
   if field == 'url' and old[4] and value ~= old[4] then
     call('DEL', KEY_HEALTH .. id)
     call('ZREM', KEY_FAILING, id)
   end
 end
--- In one command: half of this script, after a torn append-only file, leaves no subscription without an address.
+-- One command, so that Redis can't lose a part of it (a torn append-only file) and keep a subscription without a url.
 call('HSET', key, unpack(record))
 call('HINCRBY', key, 'revision', 1)
 if oldStatus ~= status then

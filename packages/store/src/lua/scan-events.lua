@@ -1,5 +1,6 @@
--- Reads the next keys of a scan. Only the server that gave a cursor understands it: after a restart or a failover a
--- scan that went on would miss keys. Returns {cursor, id of the server's run, keys}, or {'restart', id of the run}.
+-- Does one SCAN for events. `run` is the run of the server that gave `cursor`; after a restart or a failover the cursor
+-- would skip keys, so the scan must begin again. It is one script so that the run and the reply are of the same server.
+-- Returns {next cursor, run of this server, keys}, or {'restart', run of this server, {}}.
 local present = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
 if run ~= '' and run ~= present then return {'restart', present, {}} end
 local found = call('SCAN', cursor, 'MATCH', pattern, 'COUNT', limit)

@@ -1,5 +1,6 @@
--- Returns what a directory holds of about `count` subscriptions with a stored status, after the cursor of the one
--- before; '0' begins and ends.
+-- Does one ZSCAN step over the subscriptions with a stored status, about `count` of them, and returns {next cursor,
+-- what a console's directory holds of each (lib/listed.lua)}. Cursor '0' begins and ends. It is one script to read
+-- hundreds with one call.
 --@include listed
 
 local scanned = call('ZSCAN', KEY_SUBSCRIPTIONS .. status, cursor, 'COUNT', count)

@@ -1,8 +1,9 @@
--- Puts the trial of an address that is resuming into the queue: of the oldest held deliveries, the one with the fewest
--- attempts. Replaces a trial that was held again, has ended or is gone; also one that waits for a retry, because a
--- process that knows no trials recorded its attempt. With nothing left in a lane, the address becomes active. Returns
--- {'sent', delivery, attempts recorded}, {'waiting'} for the result of a trial or for other duties to hold what is in
--- another lane, or {'over'} if the address is not resuming any more.
+-- Puts the trial of an address that is resuming into the queue: among the oldest held deliveries the one with the
+-- fewest attempts. It is one script so that an address has one trial at a time, and does not become active or paused
+-- meanwhile. Replaces a trial that was held again, has ended or is gone. Also replaces one that waits for a retry: a
+-- process of a release without trials has recorded its attempt. If no delivery is left in any lane, the address becomes
+-- active. Returns {'sent', delivery, attempts recorded}; {'waiting'} if a trial is on its way, or other duties have yet
+-- to move deliveries into the held lane; {'over'} if the address is not resuming any more.
 --@include add-job
 --@include release-held
 --@include end-resume

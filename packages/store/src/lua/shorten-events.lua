@@ -1,5 +1,6 @@
--- Shortens the life of events whose deliveries have all succeeded. An event with several deliveries has a bit for each,
--- by its position, from the first success to the last. May be repeated: a bit that is set twice counts once.
+-- Shortens the life of events whose deliveries have all succeeded. For an event with several deliveries, a string has a
+-- bit for each one, by its `position`, until all `count` bits are set. It is one script so that the last of several
+-- concurrent reports sees all bits. May be repeated: a bit that is set twice counts once. Returns nothing.
 for event, count, position in deliveries do
   local isComplete = count == '1'
   if not isComplete then

@@ -1,4 +1,5 @@
--- Begins an erasure. Returns 1, or 0 where `maxOpen` have not ended yet.
+-- Begins an erasure, unless `maxOpen` erasures have not ended yet. It is one script so that two calls can't exceed the
+-- limit together. `listedMs` is how long it is listed. Returns 1, or 0 if there are too many.
 --@include audit
 
 if call('SCARD', KEY_ERASURES_OPEN) >= maxOpen then return 0 end

@@ -1,6 +1,7 @@
--- Begins a bulk replay with this status, once. One that is accepted already, as part of a batch, begins whatever its
--- address is by now: its first step finds out. One that begins as cancelled makes no deliveries. Returns 'started',
--- 'no_subscription' or 'not_active'.
+-- Begins a bulk replay with this status, once for its id. It is one script so that of two processes only one begins it,
+-- and the address is active when it begins. With `isAccepted` (it is part of a stored batch) it begins whatever the
+-- state of its address: its first step finds out. With the status 'cancelled' it makes no deliveries. Returns 'started'
+-- (also if it was before), 'no_subscription' or 'not_active'.
 --@include audit
 
 local key = KEY_REPLAY .. id
@@ -10,7 +11,8 @@ if not isAccepted then
   if not address or address == DELETED then return 'no_subscription' end
   if address ~= ACTIVE and address ~= RESUMING then return 'not_active' end
 end
--- The record comes last: half of this script, after a torn append-only file, leaves nothing that looks like a replay.
+-- The field `subscription` is written last: if Redis loses the later writes (a torn append-only file), what is left
+-- does not count as a replay.
 if status ~= REPLAY_CANCELLED then call('SADD', KEY_REPLAYS_ACTIVE, id) end
 call('ZADD', KEY_REPLAYS, nowMs, id)
 call('ZREMRANGEBYSCORE', KEY_REPLAYS, '-inf', nowMs - 2 * retentionMs)

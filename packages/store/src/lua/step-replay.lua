@@ -1,7 +1,8 @@
--- One step of a bulk replay: makes new deliveries of some failed ones, counts them and moves the cursor on, all or
--- nothing. A step that another process has done already (the cursor has moved) changes nothing. The new deliveries wait
--- in the parked lane, so that any number of them puts nothing into the queue ahead of other addresses. Returns 1 where
--- the step was done now, else 0.
+-- Does one step of a bulk replay: makes new deliveries of failed ones, counts them, and moves the cursor on. It is one
+-- script so that a step counts once: one that another process has done already (the cursor has moved) changes nothing.
+-- The new deliveries wait in the parked lane, so that a replay of any size puts no job ahead of other addresses.
+-- `candidates` are failed deliveries whose event still exists; `firstId` is the first delivery of their chain of
+-- replays. Returns 1 if the step was done now, else 0.
 --@include delivery-key
 --@include replay
 --@include notify
@@ -22,13 +23,14 @@ else
     local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
     local newest = call('ZRANGE', KEY_REPLAYS_OF .. firstId, -1, -1)[1]
     local newestStatus = newest and call('HGET', deliveryKey(newest), 'st')
-    -- A replay that is gone has succeeded: one that failed is kept for longer than the delivery that it replays.
+    -- A replay whose record is gone has succeeded: a failed one is kept for longer than the delivery that it replays.
     local isOpen = not newest or newestStatus == FAILED
     local isErased = failed[6] == REASON_ERASED or failed[7]
     if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and isOpen
       and call('EXISTS', deliveryKey(newId)) == 0 then
       if replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then
-        -- All of a step are made in this millisecond: a part of it keeps them in the order of the failed ones.
+        -- All deliveries of a step have the same creation time: a fraction of a millisecond keeps them in the
+        -- order of the failed ones.
         call('ZADD', KEY_PARKED .. sub, nowMs + replayed / 4096, newId)
         call('SADD', KEY_RELEASE_PARKED, sub)
       end
@@ -38,7 +40,7 @@ else
     end
   end
   if replayed > 0 then call('PEXPIRE', list, lifeMs) end
-  -- What was made before outcomes were counted is in 'replayed', but not in 'counted'.
+  -- 'counted' is less than 'replayed' if a release that counts no outcomes has made some of the deliveries.
   call('HINCRBY', key, 'counted', replayed)
   local all = call('HINCRBY', key, 'replayed', replayed) + call('HINCRBY', key, 'skipped', lookedAt - replayed)
   if not isLast then return 1 end

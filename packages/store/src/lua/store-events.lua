@@ -1,12 +1,13 @@
--- Stores events, each unless its id is taken in its environment, and makes their deliveries with the first jobs: all
--- that Redis has to do for most events, in one step for several. The events may be of several partitions; those of one
--- follow one another. `home` is its prefix, empty if it is that of the call. `deliveryHome` is the prefix of a
--- delivery's partition, empty if it is the event's. `topicsHome` is that of the partition whose version of the topics
--- the events were matched with.
--- An event whose reference begins with a slash becomes a joint record, which has its only delivery too: the expiry
--- follows from the delivery's end. `other` is the reference of the event's other form, where its id may have been used
--- before.
--- Returns one of these for each event:
+-- Stores events and makes their deliveries with the first jobs: all that Redis has to do for most events, with one call
+-- for several events. It is one script so that an id is taken once, and no event or delivery is stored without its
+-- jobs. An event whose id is taken in its environment is not stored.
+-- The events may be of several partitions; those of one partition follow one another. These arguments are key prefixes:
+--   home          of the event's partition, empty for the partition of the call
+--   deliveryHome  of the delivery's partition, empty for that of the event
+--   topicsHome    of the partition whose version of the topics the events were matched with
+-- An event whose reference begins with a slash is stored as a joint record, together with its only delivery: its expiry
+-- follows from the end of the delivery. `other` is the reference of the event's other form, empty if its id is new.
+-- Returns for each event one of these:
 --   a text with a letter for the state of each delivery
 --   {the event stored before}, with 'other' if it is stored under that reference
 --   {'outdated'} if the topics have changed since the event was matched: nothing is stored of it
@@ -40,7 +41,7 @@ local _, problem = pcall(function()
       end
       if not kept then
         if asJoint then
-          -- The delivery's record will be that of the event.
+          -- Nothing is written yet: `make` writes the event's text into the delivery's record.
           kept = call('EXISTS', key) == 1 and {call('HGETALL', key)}
         else
           kept = not call('SET', key, text, 'NX', 'PXAT', expiresAtMs) and {call('GET', key)}
@@ -49,8 +50,8 @@ local _, problem = pcall(function()
       local states, fields = '', asJoint and not kept and textFields(text) or nil
       if not kept then
         if isPart ~= '' then call('ZADD', KEY_FANNING_OUT, nowMs, event) end
-        -- Six characters for each term: two of its list, and its mark. All entries of a list are of one slice of time,
-        -- so it expires as a whole.
+        -- Each term takes six characters: two name its list, four are its mark. All entries of a list are of
+        -- one slice of time, so the list expires as a whole.
         for i = 1, #terms, 6 do
           local list = KEY_SEARCH .. slice .. string.sub(terms, i, i + 1)
           if call('RPUSH', list, string.sub(terms, i + 2, i + 5) .. entry) == 1 then call('PEXPIREAT', list, searchUntilMs) end
@@ -75,7 +76,7 @@ local _, problem = pcall(function()
     end
   end
 end)
--- What was made before something failed is complete too, and what fails in one partition stops no other.
+-- Also after an error, so that the deliveries made before it are in the indexes and have their jobs.
 local indexProblem, queueProblem = addToIndexes(), addToQueues()
 problem = problem or indexProblem or queueProblem
 return problem and redis.error_reply(errorText(problem)) or reply

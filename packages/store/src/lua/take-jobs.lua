@@ -1,8 +1,9 @@
--- Takes the next jobs of each partition in `takes`, at most `limit` of each. Of a partition in `marked`, takes jobs
--- only if its marker says that jobs were added, and removes the marker. `home` is the prefix of a partition, empty if
--- it is that of the call. Returns for each partition, those of `takes` first, a list of what readNext returns for each
--- job, or the text of an error; and the addresses whose deliveries were parked. If fewer jobs wait, the last entry of a
--- list says when the next is due. An event that several jobs share is returned once.
+-- Takes the next jobs, up to `limit` from each partition in `takes`. From a partition in `marked`, takes jobs only if
+-- its marker says that jobs were added, and removes the marker. It is one script to ask many partitions with one call,
+-- and so that a job is taken and locked at once. `home` is a partition's key prefix, empty for the partition of the
+-- call. Returns {for each partition, those of `takes` first, a list of what readNext returns, or the text of an error;
+-- addresses whose deliveries were parked}. If fewer jobs wait, the last entry of a list says when the next is due. An
+-- event that several jobs share is returned once.
 --@include next-job
 --@include error-text
 
@@ -43,7 +44,7 @@ for i, one in ipairs(asked) do
 end
 if #ready > 1 then lookForRetries(ready) end
 
--- Each partition has its share of what a script may park, and what can't be read in one does not hold up the others.
+-- Each partition has its share of what a script may park. An error in one partition does not affect the others.
 local mayParkEach = math.max(1, math.floor(MAX_PARKED_AT_ONCE / #ready))
 for _, one in ipairs(ready) do
   prefix, mayPark = one.prefix, mayParkEach

@@ -1,5 +1,6 @@
--- Makes the next attempt of a delivery due at once: puts the job of a new generation into the queue. Returns {'tried',
--- generation}, or why not: {'not_waiting'}, {'not_active'}, or {'already_due'}.
+-- Makes the next attempt of a delivery that waits for its retry due at once: adds a job of a new generation. It is one
+-- script so that two operators, or an operator and the retry, don't cause two attempts. Returns {'tried', generation},
+-- or why not: {'not_waiting'}, {'not_active'} or {'already_due'}.
 --@include add-job
 --@include audit
 --@include may-pass
@@ -12,7 +13,7 @@ local address = call('HMGET', KEY_SUBSCRIPTION .. sub, 'status', 'trial')
 if not address[1] or not mayPass(address[1], address[2], id, found[5]) then return {'not_active'} end
 if (tonumber(found[2]) or 0) <= nowMs then return {'already_due'} end
 call('HSET', key, 'x', nowMs)
--- A slow worker may have recorded an attempt while the delivery waited in a lane.
+-- It may be in a lane: a slow worker recorded an attempt after another one had moved the delivery there.
 call('ZREM', KEY_PARKED .. sub, id)
 call('ZREM', KEY_OVERDUE .. sub, id)
 if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end

@@ -1,11 +1,13 @@
--- Renews the lease of a worker on its jobs in this partition, if `owner` names one, and takes over the jobs of dead
--- workers. A check, at most one in `checkMs` (0: none now), adds one to every worker's count; a renewal resets the
--- worker's own. So an outage of Redis counts as one check, however long, and only the clock of Redis matters. If that
--- was set back, the last check does not prevent the next one. A worker whose count is `maxChecks` is dead for good
--- under this owner: its jobs are put back, at most `limit` of them in one call, then it is removed. A call that
--- `goesOn` puts back what the call before it left; if none comes, the next check does. All other calls look only at the
--- caller's own lease: if each of W workers looked at all, they would read W * W entries each second. Returns
--- {'renewed', 'new' (its jobs from before are lost) or 'dead'; jobs put back; 1 if more are left}.
+-- Renews the lease of a worker on its jobs in this partition, if `owner` is given, and takes over the jobs of dead
+-- workers. It is one script so that a worker can't renew its lease while its jobs are put back.
+-- A check adds one to the count of each worker, and a renewal resets the worker's own count to 0. There is at most one
+-- check in `checkMs` (0: none now), so an outage of Redis counts as one check however long it is, and only the clock of
+-- Redis matters. A worker whose count reaches `maxChecks` is dead and can't renew any more. Its jobs are put back, at
+-- most `limit` in one call; then it is removed. A call with `goesOn` puts back what the last call left; if none comes,
+-- the next check does. A call that makes no check reads only the caller's own count: if each of W workers read all,
+-- that would be W * W entries a second.
+-- Returns {state of the caller's lease; jobs put back; 1 if more are left}. The state is 'renewed', 'new' (it had none:
+-- its jobs from before are lost), 'dead', or '' without an `owner`.
 --@include each-active
 --@include put-back
 local state = ''
@@ -17,6 +19,8 @@ end
 if checkMs == 0 then return {state, 0, 0} end
 
 local waitMs = call('PTTL', KEY_WORKING_CHECKED)
+-- If the clock of Redis was set back, the mark of the last check lasts longer than `checkMs`: it must not prevent the
+-- next check.
 local isCheck = waitMs < 0 or waitMs > checkMs
 if not isCheck and not goesOn then return {state, 0, 0} end
 if isCheck then call('SET', KEY_WORKING_CHECKED, '', 'PX', checkMs) end
@@ -32,9 +36,10 @@ end
 if #dead == 0 then return {state, 0, 0} end
 
 local moved = 0
--- The newest job comes first: the job that is put back last is taken first.
+-- The newest job is put back first and the oldest last, so the oldest is taken first.
 local isMore = eachActive(function(id, token)
-  -- A lock has expired if no worker at all was there for as long: the job is that of a dead one too.
+  -- A job without a lock belongs to a dead worker too: its lock has expired because no worker was there to take it
+  -- over.
   if token and not isDead[string.match(token, '^[^:]*')] then return end
   if moved == limit then return true end
   putBack(id)

@@ -1,9 +1,10 @@
--- Makes jobs of deliveries as BullMQ does, puts them into the queue, and wakes workers for them.
+-- Makes jobs for deliveries in BullMQ's form, puts them into the queue, and wakes workers for them.
 --@include delivery-key
 
--- Gives a delivery its next generation and makes the job of it, which is not in the queue yet. A retry, and what was
--- held or overdue, waits behind first attempts (`waitsBehind`). Each field stays below 64 bytes (with an event id made
--- by Posthorn), so that Redis keeps the job compact. Returns the job's id and the generation.
+-- Gives a delivery its next generation and makes the job for it, but does not put the job into the queue. With
+-- `waitsBehind` (a retry, or a delivery that was held or overdue) the job gets the priority of retries. Each field is
+-- shorter than 64 bytes (with an event id made by Posthorn), so that Redis keeps the job compact. Returns the job's id
+-- and the generation.
 local function makeJob(id, sub, event, waitsBehind, nowMs)
   local generation = tostring(call('HINCRBY', deliveryKey(id), 'g', 1))
   local jobId = id .. '.' .. generation
@@ -12,7 +13,7 @@ local function makeJob(id, sub, event, waitsBehind, nowMs)
   return jobId, generation
 end
 
--- Puts a job into the queue behind those of its priority, as BullMQ does. Wakes nobody.
+-- Puts a job into the queue behind those of its priority, as BullMQ does. Wakes no worker.
 local function enqueue(jobId, priority)
   if priority == 0 then
     call('LPUSH', KEY_QUEUE .. 'wait', jobId)

@@ -1,5 +1,5 @@
--- What a script has read of addresses, by the key of the subscription: several jobs of a script may be for the same
--- address. `fields`: its ADDRESS_FIELDS as one text, for the worker, without the URL.
+-- Reads the address of a subscription, once in each run of a script: several jobs may be for the same address. `fields`
+-- has its ADDRESS_FIELDS for the worker, as one text, with an empty url.
 local addresses = {}
 local function readAddress(sub)
   local key = KEY_SUBSCRIPTION .. sub

@@ -1,4 +1,4 @@
--- Tells the consoles that a subscription has changed, so that their search finds it by its new fields. Drops the oldest changes.
+-- Notes that a subscription has changed, so that consoles update their search. Drops the oldest changes.
 local function announce(id)
   call('XADD', KEY_SUBSCRIPTION_CHANGES, 'MAXLEN', '~', MAX_CHANGES, '*', 's', id)
 end

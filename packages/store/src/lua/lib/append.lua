@@ -1,5 +1,5 @@
--- Appends an entry to a stream with the given time as its id, and drops entries older than `oldestMs`, if it is given.
--- Where the stream already has a later id (clocks differ between processes), the entry gets the next id of the stream.
+-- Appends an entry to a stream with `nowMs` as its time, and drops entries older than `oldestMs`, if that is given. If
+-- the stream already has a later entry (clocks differ between processes), the new one gets the next id of the stream.
 local function append(stream, nowMs, oldestMs, ...)
   local reply
   if oldestMs then

@@ -1,4 +1,5 @@
--- How many deliveries are parked at an address. What a script has read is kept by lane; whoever changes a lane changes it too.
+-- Returns how many deliveries are parked at an address. Counts once in each run of a script, so code that changes a
+-- parked lane must update or clear its entry in parkedCounts.
 local parkedCounts = {}
 local function countParked(sub)
   local lane = KEY_PARKED .. sub

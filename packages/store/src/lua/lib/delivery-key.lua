@@ -1,6 +1,6 @@
--- The key of a delivery: a record of its own, or the joint record of an event and its only delivery, whose reference
--- the delivery's id ends with (jointRef of packages/core). And the reference of a delivery's event, which a joint
--- record need not name.
+-- Returns the key of a delivery: of its own record, or of the joint record of its event. The id of a delivery in a
+-- joint record ends with the event's reference (jointRef of packages/core), so eventOf returns the reference even if
+-- the record does not name it (`stored` is false).
 local function isJoint(id)
   local mark = string.byte(id, 10) or 0
   return mark >= JOINT_FIRST and mark <= JOINT_LAST or mark >= JOINT_OTHER_FIRST and mark <= JOINT_OTHER_LAST

@@ -1,5 +1,6 @@
--- Calls visit(id, token) with each job that a worker has, the newest first, and the token in its lock (false where that
--- has expired), until it returns true. Returns whether it did. 500 locks are read in one call: Lua can't pass all.
+-- Calls visit(id, token) for each active job, the newest first, until it returns true. `token` is the one in the job's
+-- lock, false if the lock has expired. Returns whether a call returned true. Reads 500 locks with one command, because
+-- Lua can't pass all as arguments of one call.
 local function eachActive(visit)
   local ids = call('LRANGE', KEY_QUEUE .. 'active', 0, -1)
   for first = 1, #ids, 500 do

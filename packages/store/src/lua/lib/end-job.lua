@@ -1,6 +1,7 @@
--- Ends a job as BullMQ's moveToFinished does for a job that is not kept, without its stream of events. Its id may stay
--- among those that the next check for stalled jobs looks at, which ignores what is not active. Returns 0, or BullMQ's
--- error code: -1 no such job, -2 it is not locked, -3 it is not active, -6 another worker has the lock.
+-- Ends a job as BullMQ's moveToFinished does for a job that it does not keep, but without an entry in its stream of
+-- events. The job's id may remain in the set for the next check for stalled jobs, which ignores jobs that are not
+-- active. Returns 0 or BullMQ's error code: -1 no such job, -2 it is not locked, -3 it is not active, -6 another worker
+-- has the lock.
 local function endJob(jobId, token)
   local jobKey = KEY_QUEUE .. jobId
   local lockKey = jobKey .. ':lock'

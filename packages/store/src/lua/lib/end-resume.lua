@@ -1,5 +1,5 @@
--- Ends the resume of an address that is resuming: active, and its held deliveries are released, if the outcome is
--- `succeeded`; paused as before if it is `failed`.
+-- Ends the resume of an address. If the outcome is `succeeded`, the address becomes active and its held deliveries will
+-- be released; if it is `failed`, the address is paused as before.
 --@include announce
 --@include audit
 --@include notify

@@ -1,4 +1,4 @@
--- How many attempts failed with the errors that are kept of an address (see add-address-counts.lua).
+-- Returns how many attempts failed with the errors stored for an address (see add-address-counts.lua).
 local function errorTotal(errors)
   local total = 0
   for _, error in ipairs(errors) do total = total + error[2] end

@@ -1,5 +1,6 @@
--- The text of an event in the fields t1, t2… of a joint record. A field of more than 64 bytes would cost the whole
--- record its compact form; none ends within a character of UTF-8.
+-- Splits the text of an event into the fields t1, t2… of a joint record, and returns their names and values as one
+-- list. A field of more than 64 bytes would cost the whole record its compact form. No field ends within a character of
+-- UTF-8.
 local TEXT_FIELDS = {'t1', 't2', 't3', 't4', 't5', 't6'}
 local function textFields(text)
   local fields, from, count = {}, 1, 0
@@ -11,7 +12,7 @@ local function textFields(text)
       after = string.byte(text, to + 1)
     end
     count = count + 1
-    -- Lua takes long to make a text of a number.
+    -- The names are listed above because Lua is slow at turning numbers into text.
     fields[2 * count - 1] = TEXT_FIELDS[count] or 't' .. count
     fields[2 * count] = string.sub(text, from, to)
     from = to + 1

@@ -1,4 +1,5 @@
--- Ends a delivery as failed. The notice of expired ones is left to the caller, which ends many at once.
+-- Ends a delivery as failed, with a notice unless an operator has caused it. Expired deliveries get no notice here: the
+-- caller ends many at once and sends one notice for all of an address.
 --@include delivery-key
 --@include status
 --@include notify

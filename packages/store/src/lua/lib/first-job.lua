@@ -1,13 +1,14 @@
--- Adds the first jobs of deliveries, each in the step that makes its delivery. A job is stored as BullMQ's `add` stores
--- one without options, but without entries in BullMQ's stream of events, which nobody reads, and without a copy of the
--- id in `opts`. A test of packages/dispatch compares the two, since an update of BullMQ may change what it stores.
+-- Adds the first job of each delivery in the script that makes the delivery. A job is stored as BullMQ's `add` stores
+-- it without options, but without an entry in BullMQ's stream of events, which nobody reads, and without a copy of the
+-- id in `opts`. A test of packages/dispatch compares both, because an update of BullMQ may change what it stores.
 
--- The new jobs, by the prefix of their partition and in order, each list with the beginning of its queue's keys.
+-- For each partition a list of the ids of new jobs, with the beginning of its queue's keys: by key prefix, and in
+-- order.
 local added = {}
 
--- Makes the first job of a delivery in the partition of `prefix`, which may change between two calls. `addToQueues` puts
--- it into the queue. The job has no data if `event` is false: since stored format 2 the record of the delivery says it.
--- A job that exists is left unchanged; with `isNew` its delivery has just been made, so it has none.
+-- Makes the first job of a delivery in the partition of `prefix`, which may be another one in each call. `addToQueues`
+-- puts the job into the queue. If `event` is false, the job has no data: since stored format 2 the event is only in the
+-- delivery's record. Does not change an existing job. With `isNew` the delivery has just been made, so there is none.
 local function addFirstJob(deliveryId, subscriptionId, event, nowMs, isNew)
   local key = KEY_QUEUE .. deliveryId
   if not isNew and call('EXISTS', key) == 1 then return end
@@ -22,16 +23,15 @@ local function addFirstJob(deliveryId, subscriptionId, event, nowMs, isNew)
   ids[#ids + 1] = deliveryId
 end
 
--- Wakes a worker even if the queue is paused or as many jobs are active as operators allow: it finds out with its next
--- script.
+-- Wakes a worker even if the queue is paused or has as many active jobs as operators allow: the worker finds that out
+-- with its next script.
 local function addToQueue(ids)
   call('LPUSH', ids.queue .. 'wait', unpack(ids))
   call('ZADD', ids.queue .. 'marker', 0, '0')
 end
 
--- Puts the new jobs into the queues: no job is waiting before that. A script must call it after the last addFirstJob,
--- also if something has failed between them. Returns the first error, or nil: a queue that fails keeps no job out of the
--- others.
+-- Puts the new jobs into the queues, where workers can take them. A script must call it after the last addFirstJob,
+-- also if there was an error. An error in one queue does not affect the others. Returns the first error, or nil.
 local function addToQueues()
   local problem
   for _, ids in ipairs(added) do

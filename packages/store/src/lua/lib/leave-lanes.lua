@@ -1,4 +1,4 @@
--- Removes a delivery from the lanes of its address.
+-- Removes a delivery from all lanes of its address.
 local function leaveLanes(id, sub)
   call('ZREM', KEY_HELD .. sub, id)
   call('ZREM', KEY_PARKED .. sub, id)

@@ -1,10 +1,11 @@
--- The times of the newest entries of the succeeded that a script has seen, by partition.
+-- The time of the newest entry in the stream of succeeded deliveries, by partition, as far as this script has read it.
 local newestSucceededMs = {}
 
--- Adds a delivery to the index of the succeeded ones. In the stream an entry takes 44 bytes, in the sorted set 118. The
--- stream is in the order of creation, but for `l`: how many milliseconds its entry is late, because one that was made
--- later has succeeded before. If that is too long, or the delivery succeeded so late that its entry would not last as
--- long as its record, it goes into the sorted set.
+-- Adds a delivery to the index of succeeded ones: to a stream if possible, where an entry takes 44 bytes, else to a
+-- sorted set, where it takes 118. The stream is in the order of creation. If a delivery that was made later has
+-- succeeded before, the entry gets the time of that delivery, and `l` says how many milliseconds too late this is. The
+-- entry goes into the sorted set if that is more than MAX_LAG_MS, or if the delivery ended so long after its creation
+-- that its record outlives its entry in the stream of its address: lists of an address then look here.
 local function listSucceeded(id, created, endedAtMs)
   if storedFormat >= COMPACT_FORMAT and endedAtMs - created <= GRACE_MS then
     local entry, newestMs = string.sub(id, 5), newestSucceededMs[prefix]

@@ -1,6 +1,6 @@
--- Adds what a directory holds of a subscription to a list: id, status ('' if it does not exist), environment, creation,
--- url, description, health, since when it fails ('' if it does not), and how many attempts have failed since it was
--- last well.
+-- Adds what a console's directory holds of a subscription to a list: id, status ('' if it does not exist), environment,
+-- time of creation, url, description, health, start of the failing period ('' if there is none), and how many attempts
+-- have failed since the address was last healthy (0 outside a failing period).
 --@include error-total
 
 local function addListed(list, id)

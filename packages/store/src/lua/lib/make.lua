@@ -1,14 +1,15 @@
--- Makes deliveries: their records, and their entries in indexes, streams and lanes.
+-- Makes deliveries: their records, and their entries in indexes, streams and lanes. The script adds the first jobs.
 --@include delivery-key
 --@include append
 --@include count-parked
 --@include may-pass
 
--- What a script has read of addresses, and the streams that it has looked after, by subscription: several deliveries of
--- a script may be for the same address. And whether deliveries of any address are parked, by partition.
+-- What this run of the script has done before, because several deliveries may be for the same address. By subscription:
+-- the statuses that it has read, and the streams whose expiry it has checked. By partition: whether deliveries of any
+-- address are parked.
 local statuses, streams, mayBeParked = {}, {}, {}
 
--- Where a script has set this to {}, the entries of the indexes by status are added together, by addToIndexes.
+-- If the script sets this to {}, entries of the indexes by status are collected here, and addToIndexes adds them.
 local indexed
 
 local function addToIndex(key, score, id)
@@ -25,7 +26,7 @@ local function addToIndex(key, score, id)
   entries[#entries + 1] = id
 end
 
--- An error in one index keeps nothing out of the others. Returns the first error.
+-- Adds the collected entries. An error in one index does not affect the others. Returns the first error, or nil.
 local function addToIndexes()
   local problem
   for _, key in ipairs(indexed) do
@@ -35,8 +36,8 @@ local function addToIndexes()
   return problem
 end
 
--- Adds a delivery to the stream of its address. The stream is trimmed, and its life prolonged, once an hour: a look at
--- how long it lives costs less than a write.
+-- Adds a delivery to the stream of its address. Trims the stream and extends its expiry only once an hour
+-- (STREAM_LOOK_MS), because reading the expiry costs less than writing it.
 local function addToStream(sub, nowMs, oldestMs, lifeMs, entry)
   local stream = KEY_BY_SUBSCRIPTION .. sub
   append(stream, nowMs, nil, 'd', entry)
@@ -48,15 +49,15 @@ local function addToStream(sub, nowMs, oldestMs, lifeMs, entry)
   call('PEXPIRE', stream, lifeMs + STREAM_LOOK_MS)
 end
 
--- The same as countParked. Mostly no delivery of any address is parked.
+-- Returns the same as countParked, without a command for each address while no delivery of any address is parked.
 local function countIfAnyParked(sub)
   if mayBeParked[prefix] == nil then mayBeParked[prefix] = call('EXISTS', KEY_RELEASE_PARKED) == 1 end
   return mayBeParked[prefix] and countParked(sub) or 0
 end
 
--- Makes a delivery that does not exist yet. Returns 'pending' (its first job must be added), 'held', 'without_first_job'
--- (it is parked), or 'none' (its subscription is gone, nothing was made). A joint record gets `fields` too, a list of
--- names and values. `eventPartition`: where a script may read the event, if that is another partition, or false.
+-- Makes a delivery that does not exist yet. Returns 'pending' (the caller must add its first job), 'held',
+-- 'without_first_job' (it is parked), or 'none' (its subscription is gone, nothing was made). `fields`: names and
+-- values to add to a joint record. `eventPartition`: the number of the event's partition, or false if it is this one.
 local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
   local status = statuses[sub]
   if status == nil then
@@ -74,16 +75,17 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
     more[#more + 1] = 'p'
     more[#more + 1] = eventPartition
   end
-  -- The fields of the delivery come first: they are read most.
+  -- These fields come first because they are read most: Redis searches a compact hash from its beginning.
   call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))
   addToIndex(st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
-  -- The stream's name says how the id begins.
+  -- The beginning of the id follows from the subscription, which is in the stream's key.
   addToStream(sub, nowMs, oldestMs, lifeMs, storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id)
   if st == HELD then
     call('ZADD', KEY_HELD .. sub, nowMs, id)
     return 'held'
   end
-  -- Where many deliveries wait for a slot already, one more job in the queue would only delay other addresses.
+  -- If many deliveries of the address already wait for a slot, another job in the queue would only delay other
+  -- addresses.
   local count = countIfAnyParked(sub)
   if count < PARK_NEW_FROM then return 'pending' end
   call('ZADD', KEY_PARKED .. sub, nowMs, id)

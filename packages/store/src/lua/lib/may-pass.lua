@@ -1,5 +1,5 @@
--- Whether a delivery of this kind may be sent to an address with this status: to an active one any, to a resuming one its
--- trial and test deliveries. `beginAttempt` asks the same.
+-- Returns whether a delivery may be sent to an address with this status: any delivery to an active one; only the trial
+-- and test deliveries to a resuming one. `beginAttempt` (attempts.ts) decides the same.
 local function mayPass(status, trial, id, kind)
   if status ~= RESUMING then return status == ACTIVE end
   return trial == id or math.floor(tonumber(kind) / ENVIRONMENT_COUNT) == TYPE_TEST

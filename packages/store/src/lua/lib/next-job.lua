@@ -6,9 +6,10 @@
 --@include joined
 --@include address
 
--- Whether any queue that the script takes from may have delayed jobs, and jobs with a priority. Usually none has.
+-- False once lookForRetries has found that no queue of this script has delayed jobs, or jobs with a priority.
 local mayHaveDelayed, mayHavePrioritized = true, true
--- Looks for retries in the queues of several partitions, a list of {prefix = …}, with two calls in place of two for each.
+-- Looks for retries in the queues of several partitions, a list of {prefix = …}. Usually there are none: then these
+-- two commands save two for each partition.
 local function lookForRetries(partitions)
   local delayed, prioritized = {}, {}
   for _, one in ipairs(partitions) do
@@ -21,8 +22,8 @@ local function lookForRetries(partitions)
   mayHavePrioritized = call('EXISTS', unpack(prioritized)) > 0
 end
 
--- Puts the jobs of retries that are due into the queue, as BullMQ's promoteDelayedJobs does. Retries above the limit of
--- this script are left to the next script.
+-- Moves delayed jobs that are due into the queue, as BullMQ's promoteDelayedJobs does; at most MAX_PROMOTED in one
+-- script. The next script moves the rest.
 local mayPromote = MAX_PROMOTED
 local function promoteDue(nowMs)
   if mayPromote <= 0 then return end
@@ -37,11 +38,12 @@ local function promoteDue(nowMs)
   end
 end
 
--- Puts retries that are due into the queue, once for each partition, and returns whether a job may be taken. Operators
--- may have paused the queue with BullMQ's API, or set how many jobs may be active.
+-- The state of each partition's queue, by key prefix.
 local queues = {}
--- The keys of the jobs of deliveries that are being parked.
+-- The keys of the jobs whose deliveries this script is parking.
 local jobsToEnd = {}
+-- Returns whether a job may be taken from the queue: an operator may have paused it with BullMQ's API, or limited how
+-- many jobs may be active. Moves retries that are due into the queue, once for each partition.
 local function mayTake(nowMs)
   local queue = queues[prefix]
   if not queue then
@@ -56,9 +58,9 @@ local function mayTake(nowMs)
   return not queue.isPaused and not (queue.maxActive and queue.active >= queue.maxActive)
 end
 
--- Whether the address of a delivery may have one more job active, in all workers, besides the one that popJob has put
--- into the list of active jobs. If operators limit how many may be active, only a share of the places is for any
--- address; the rest is for addresses that have no active job, so a flood leaves places to others.
+-- Returns whether the job that popJob has just made active may stay so. Only matters if an operator limits how many
+-- jobs may be active in all workers: then a share of the places (SHARE_OF_ACTIVE) is for any address, and the rest is
+-- for addresses without another active job, so that a flood to one address leaves places to others.
 local function hasPlace(deliveryId)
   local queue = queues[prefix]
   if not queue.maxActive or queue.maxActive > MAX_ACTIVE_LOOKED_THROUGH then return true end
@@ -73,14 +75,14 @@ local function hasPlace(deliveryId)
   return true
 end
 
--- Puts the next job into the list of the active ones, as BullMQ's moveToActive does, without its stream of events and
--- without writing to the job. Returns its id, or false and the time at which the next delayed job is due, if there is
--- one.
+-- Makes the next job active, as BullMQ's moveToActive does, but without an entry in its stream of events and without
+-- writing to the job. Returns the job's id, or false and when the next delayed job is due ('' if there is none).
 local function popJob(nowMs)
   if mayTake(nowMs) then
     local active = KEY_QUEUE .. 'active'
     local id = call('RPOPLPUSH', KEY_QUEUE .. 'wait', active)
-    -- Most queues have no retries. `pc` counts the retries that were added; BullMQ removes it when none is left.
+    -- Most queues have no retries, and one EXISTS shows it. `pc` counts the retries that were added; BullMQ, like
+    -- this script, removes it when none is left.
     if not id and mayHavePrioritized and call('EXISTS', KEY_QUEUE .. 'prioritized', KEY_QUEUE .. 'pc') > 0 then
       id = call('ZPOPMIN', KEY_QUEUE .. 'prioritized')[1]
       if id then call('LPUSH', active, id) else call('DEL', KEY_QUEUE .. 'pc') end
@@ -93,14 +95,14 @@ end
 
 local function lock(id, token, lockMs) call('SET', KEY_QUEUE .. id .. ':lock', token, 'PX', lockMs) end
 
--- If jobs are left, wakes a worker that waits for the marker.
+-- Sets the marker if jobs are left, which wakes a worker.
 local function wakeNext()
   if call('EXISTS', KEY_QUEUE .. 'wait', KEY_QUEUE .. 'prioritized') > 0 then call('ZADD', KEY_QUEUE .. 'marker', 0, '0') end
 end
 
--- Returns the text of a delivery's event, which is in `partition` if given, else in the delivery's own. Returns false
--- if the text is long, in a partition that is not named or that this script may not use, or (for a replay) in a joint
--- record.
+-- Returns the text of a delivery's event, which is in `partition` if that is given, else in the delivery's partition.
+-- Returns false if the worker has to read it: it is long, not in that partition, in a partition that this script may
+-- not use, or (for a replay) in a joint record.
 local function readEvent(event, partition, spansPartitions)
   if string.byte(event) == JOINT_SLASH then return false end
   local own = prefix
@@ -110,23 +112,26 @@ local function readEvent(event, partition, spansPartitions)
   return text ~= '' and #text <= MAX_EVENT_AT_ONCE and text
 end
 
--- The fields of a joint record, the subscription among them, by name.
+-- Returns the reply of HGETALL as a table by name.
 local function fieldsOf(all)
   local fields = {}
   for i = 1, #all, 2 do fields[all[i]] = all[i + 1] end
   return fields
 end
 
--- How many more attempts the worker may have in flight to each busy address, and to any other one.
+-- How many more attempts the worker may have in flight to each busy address and to any other one, and the end of its
+-- last outage: attempts that were due before are overdue.
 local roomOf, roomElsewhere, endOfOutageMs = {}, 0, 0
--- The addresses of which this script has parked deliveries, and how many more it may park.
+-- The addresses of which this script has parked deliveries (a list, and each one as a key), and how many more
+-- deliveries it may park.
 local parkedAddresses, mayPark = {}, MAX_PARKED_AT_ONCE
+-- Takes the arguments of a script: `busy` is "subscription attempts …".
 local function setRoom(perAddress, busy, dueBeforeMs)
   roomElsewhere, endOfOutageMs = perAddress, dueBeforeMs
   for sub, attempts in string.gmatch(busy, '(%S+) (%S+)') do roomOf[sub] = tonumber(attempts) end
 end
 
--- Whether one more attempt to an address may be in flight, which counts from now on.
+-- Returns whether the worker may have one more attempt to an address in flight, and counts that attempt.
 local function admit(sub)
   local attempts = roomOf[sub] or roomElsewhere
   if attempts <= 0 then return false end
@@ -134,8 +139,9 @@ local function admit(sub)
   return true
 end
 
--- Parks the delivery of a job that was put into the list of the active ones, with the next endParking. Returns false if
--- the delivery has another job or ended. `isTold`: whether the worker is to look for a slot.
+-- Marks the delivery of an active job to be parked by the next endParking. Returns false if the delivery has another
+-- job or has ended. With `isTold` its address is returned to the worker, which then releases it when a slot becomes
+-- free.
 local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, isTold)
   local generation = string.match(jobId, '%.(.+)$') or '0'
   if park(id, generation, sub, st, newest, created, retryMs, nowMs, endOfOutageMs, false) == 'superseded' then return false end
@@ -148,8 +154,8 @@ local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, isTo
   return true
 end
 
--- Puts the deliveries of parkJob into their lanes, and removes their jobs: the newest in the list of the active ones,
--- but for `taken`, which came after them.
+-- Puts the deliveries that parkJob has marked into their lanes, and removes their jobs. These are the newest in the
+-- list of active jobs, except for `taken`, a job that was taken after them and stays.
 local function endParking(taken)
   local count = #jobsToEnd
   if count == 0 then return end
@@ -160,14 +166,16 @@ local function endParking(taken)
   jobsToEnd = {}
 end
 
--- After an error, the jobs of deliveries not yet parked stay active without a lock, so BullMQ's stalled check puts them back.
+-- Call after an error. Jobs that were to be parked stay active without a lock, and BullMQ's check for stalled jobs puts
+-- them back.
 local function forgetParking() jobsToEnd, toPark = {}, {} end
 
--- What the attempt of a job needs: {id, fields of the delivery, fields of its address, subscription, url, text of its
--- event}. The event is missing if it is in `known`, as it is from then on, or readEvent does not return it. For a joint
--- record: {id, all of it, fields of its address, subscription, url, JOINT}. What the worker keeps for long is returned
--- on its own: a part of a text keeps all of it.
-local function withAddress(id, sub, found, isWhole, known, spansPartitions)
+-- Returns what the attempt of a job needs: {id, fields of the delivery, fields of its address, subscription, url, text
+-- of its event}. The event is missing if it is in `known` (the worker has it) or if readEvent does not return it; if it
+-- is returned, it is in `known` from then on. With `isWhole` (a joint record): {id, names and values of the whole
+-- record, fields of its address, subscription, url, JOINT}. Subscription and url are separate because the worker keeps
+-- them for long, and in JavaScript a part of a text keeps the whole text in memory.
+local function jobReply(id, sub, found, isWhole, known, spansPartitions)
   local address = readAddress(sub)
   if isWhole then return {id, joined(found), address.fields, sub, address.url, JOINT} end
   local event = found[4]
@@ -176,8 +184,9 @@ local function withAddress(id, sub, found, isWhole, known, spansPartitions)
   return {id, joined(found), address.fields, sub, address.url, text}
 end
 
--- What a delivery's record says, as withAddress expects it; and its subscription and status. If it can't be read,
--- parking ends before the script does: `taken` is its job, which stays active.
+-- Reads a delivery's record: all of it with `isWhole`, else its DELIVERY_FIELDS. Returns the reply, the subscription
+-- and the status. If Redis returns an error, calls endParking before the script ends with it; `taken` is the delivery's
+-- job, which stays active.
 local function readDelivery(id, isWhole, taken)
   local found
   if isWhole then found = redis.pcall('HGETALL', deliveryKey(id)) else found = redis.pcall('HMGET', deliveryKey(id), DELIVERY_FIELDS) end
@@ -186,15 +195,18 @@ local function readDelivery(id, isWhole, taken)
     error(found)
   end
   if not isWhole then return found, found[9], found[1] end
-  -- The fields of the subscription and the status are the first and the third one of most.
+  -- In most records the subscription is the first field and the status the third.
   if found[1] == 's' and found[5] == 'st' then return found, found[2], found[6] end
   local fields = fieldsOf(found)
   return found, fields.s, fields.st
 end
 
--- Takes the next job, and reads what its attempt needs. A delivery whose address has no room is parked in place of
--- being taken. Returns what withAddress returns, {'', when the next delayed job is due} if no job waits, {id} if its
--- delivery is gone, or nothing if enough were parked and jobs may be left.
+-- Takes and locks the next job, and reads what its attempt needs. If the address has no room, parks the delivery and
+-- goes on with the next job. Returns one of:
+--   what jobReply returns
+--   {id} if the job's delivery is gone
+--   {'', when the next delayed job is due} if no job waits
+--   nothing if it has parked as many as it may; jobs may be left
 local function readNext(token, lockMs, nowMs, known, spansPartitions)
   while mayPark > 0 do
     local id, dueAtMs = popJob(nowMs)
@@ -206,7 +218,8 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
     local isWhole = isJoint(deliveryId)
     local found, sub, st = readDelivery(deliveryId, isWhole, id)
     local isParked = false
-    -- The worker is not told of a delivery without a place, which would come back at once. When the address's job ends anywhere, it is released.
+    -- If its address has no place, the worker is not told: it would release the delivery at once. Instead, the
+    -- worker that ends a job of the address releases it.
     local mayBeActive = not sub or hasPlace(deliveryId)
     if sub and not (mayBeActive and admit(sub)) then
       local all = isWhole and fieldsOf(found) or {g = found[2], x = found[3], c = found[5]}
@@ -216,13 +229,14 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
       endParking(id)
       lock(id, token, lockMs)
       if not sub then return {id} end
-      return withAddress(id, sub, found, isWhole, known, spansPartitions)
+      return jobReply(id, sub, found, isWhole, known, spansPartitions)
     end
   end
   endParking()
 end
 
--- Notes the new generation of a delivery in what readDelivery has returned. Of a joint record, the worker reads the last value of a name.
+-- Writes a delivery's new generation into the reply of readDelivery. In a joint record the name may then be there
+-- twice: the worker uses the last one.
 local function setGeneration(found, isWhole, generation)
   if isWhole then
     found[#found + 1] = 'g'
@@ -232,9 +246,9 @@ local function setGeneration(found, isWhole, generation)
   end
 end
 
--- Takes up to `limit` parked deliveries of an address that is active, oldest first: each gets a new generation, whose
--- job is active at once. Returns a list of what withAddress returns. Where operators limit how many jobs may be active,
--- other addresses would never have a turn, so none is taken.
+-- Takes up to `limit` parked deliveries of an active address, oldest first: each gets a new generation and a job that
+-- is active at once. Returns a list of what jobReply returns. Takes none if an operator limits how many jobs may be
+-- active, because other addresses would never get a place.
 local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitions)
   local taken, lane, tries = {}, KEY_PARKED .. sub, MAX_PARKED_AT_ONCE
   if readAddress(sub).status ~= ACTIVE or not mayTake(nowMs) or queues[prefix].maxActive then return taken end
@@ -247,16 +261,16 @@ local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitio
       local deliveryId = popped[i]
       local isWhole = isJoint(deliveryId)
       local found, _, st = readDelivery(deliveryId, isWhole)
-      -- Others have ended while they were parked.
+      -- Otherwise it has ended while it was parked.
       if st == PENDING or st == WAITING_FOR_RETRY then
         local id, generation = makeJob(deliveryId, sub, eventOf(deliveryId, not isWhole and found[4]), st == WAITING_FOR_RETRY, nowMs)
-        -- Comes before anything that may fail: no process looks for a job that exists but is in no list.
+        -- Comes before any command that may fail: no process finds a job that exists but is in no list.
         call('LPUSH', KEY_QUEUE .. 'active', id)
         lock(id, token, lockMs)
         setGeneration(found, isWhole, generation)
-        taken[#taken + 1] = withAddress(id, sub, found, isWhole, known, spansPartitions)
+        taken[#taken + 1] = jobReply(id, sub, found, isWhole, known, spansPartitions)
       elseif st == HELD then
-        -- release.lua handles this delivery and those after it.
+        -- A held delivery is in the wrong lane: release.lua handles it, and those after it.
         for j = i, #popped, 2 do call('ZADD', lane, popped[j + 1], popped[j]) end
         tries = 0
         break
@@ -269,11 +283,13 @@ local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitio
   return taken
 end
 
--- Whether readNext has found a job.
+-- Returns whether readNext has found a job.
 local function isJob(next) return next and next[1] ~= '' end
 
--- The same at the end of a job. Whoever adds a job, and whoever takes the marker, sets the marker if jobs are left; so
--- it is only missing where retries have become due, or where fewer jobs were active for a moment than operators allow.
+-- Returns what readNext returns (false instead of nothing), after the end of a job. If jobs are left, the marker is set
+-- already, because adding a job sets it, and a script that takes the marker sets it again. There are three exceptions,
+-- in which this wakes a worker: retries have become due, an operator limits how many jobs may be active (the end of the
+-- job has freed a place), or this script has parked as many as it may.
 local function nextJob(token, lockMs, nowMs, known, spansPartitions)
   local queue = queues[prefix]
   if queue then queue.addresses = nil end

@@ -1,5 +1,6 @@
--- Counts how a delivery of a bulk replay ended: 'delivered', 'failed' or 'cancelled'. The delivery then no longer names
--- its replay: workers of release 0.1.0 count those again that do. A replay whose record has expired is not counted.
+-- Counts in the record of a bulk replay how one of its deliveries ended: 'delivered', 'failed' or 'cancelled'. Removes
+-- the replay from the delivery's record (field b), because workers of release 0.1.0 count a delivery again that has
+-- one. Counts nothing if the replay's record has expired.
 --@include delivery-key
 
 local function countOutcome(replayId, id, outcome)

@@ -1,8 +1,7 @@
--- Parks deliveries, those of a lane with one command.
+-- Parks deliveries: collects them by lane, then adds all of a lane with one command.
 --@include count-parked
 
--- Deliveries that are to be parked, by lane: {KEY_RELEASE_…, subscription, created, id, created, id, …}. Those of a
--- lane are added together, by addToLanes.
+-- The collected deliveries, by key of the lane: {KEY_RELEASE_…, subscription, created, id, created, id, …}.
 local toPark = {}
 local function addToLanes()
   for i = 1, #toPark do
@@ -24,16 +23,18 @@ local function addToLane(lane, index, sub, created, id)
   entries[#entries + 1] = id
 end
 
--- Whether an overdue lane has deliveries, by its key.
+-- Whether an overdue lane has deliveries, by its key; nil if that is not read yet.
 local hasOverdue = {}
 
--- Parks a delivery with the next addToLanes, so that its job can go. If the attempt is overdue, the delivery goes into
--- the overdue lane, which is released at a fixed rate: many are overdue at once when Redis, the workers or their
--- network were away. A retry is overdue if it has been due for longer than OVERDUE_AFTER_MS; so is whatever was due
--- before `dueBeforeMs`, the end of an outage. A first attempt (it has no x) is due when its delivery is created. While
--- the lane is not empty, a retry is overdue after OVERDUE_BEHIND_OTHERS_MS: otherwise those released while workers were
--- busy would all be sent at once. Returns 'parked', 'overdue', 'not_overdue' if it was left because of `onlyOverdue`,
--- or 'superseded' if the delivery has another job or ended. `generation`: that of the job.
+-- Collects a delivery for the next addToLanes, so that its job (of this `generation`) can be removed. An overdue
+-- attempt goes into the overdue lane, which is released at a fixed rate, because many are overdue at once after an
+-- outage of Redis, of the workers or of their network.
+-- A retry is overdue if it has been due for longer than OVERDUE_AFTER_MS. While the overdue lane is not empty, that is
+-- only OVERDUE_BEHIND_OTHERS_MS: otherwise retries that were released while workers were busy would be sent all at
+-- once. Any attempt that was due before `dueBeforeMs`, the end of an outage, is overdue. A first attempt (without field
+-- x) is due when its delivery is created.
+-- Returns 'parked', 'overdue', 'not_overdue' (nothing changes because of `onlyOverdue`), or 'superseded' (the delivery
+-- has another job, or has ended).
 local function park(id, generation, sub, st, newest, created, retryMs, nowMs, dueBeforeMs, onlyOverdue)
   if not st or st == SUCCEEDED or st == FAILED or st == HELD or (newest or '0') ~= generation then return 'superseded' end
   local lane = KEY_OVERDUE .. sub

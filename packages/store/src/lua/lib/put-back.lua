@@ -1,4 +1,4 @@
--- Puts a job that was taken back into the queue, as the next one to be taken, whoever has its lock.
+-- Puts an active job back into the queue, where it is the next one to be taken. Ignores who has its lock.
 
 local function putBack(id)
   call('DEL', KEY_QUEUE .. id .. ':lock')

@@ -1,5 +1,5 @@
--- Holds an unfinished delivery from now on: it leaves its status, and waits in the held lane with no time at which it is
--- due. Does not remove it from another lane.
+-- Gives an unfinished delivery the status held, puts it into the held lane, and removes the time of its retry. The
+-- caller removes it from other lanes.
 --@include delivery-key
 --@include status
 

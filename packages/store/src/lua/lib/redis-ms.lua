@@ -1,4 +1,4 @@
--- The time of Redis in ms, for what processes with different clocks compare.
+-- Returns the time of Redis in ms, for times that processes with different clocks compare.
 local function redisMs()
   local time = call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)

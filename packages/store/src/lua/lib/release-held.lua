@@ -1,5 +1,6 @@
--- Makes a held delivery pending again, or waiting for a retry if it has had attempts. Its generations go on from this
--- time: so each of its jobs says that it was held, and until when (`releasedAtMs` of packages/core).
+-- Makes a held delivery pending again, or waiting for a retry if it has had attempts. The next job's generation follows
+-- from `nowMs`, so each later job shows that the delivery was held, and when it was released (`releasedAtMs` of
+-- packages/core).
 --@include delivery-key
 --@include status
 

@@ -1,4 +1,4 @@
--- Ends the work on a bulk replay. Its record and the list of its deliveries expire with the retention.
+-- Ends the work on a bulk replay. Its record, and the list of its deliveries, expire after the retention.
 local function endReplay(id, status, nowMs, retentionMs)
   local key = KEY_REPLAY .. id
   call('HSET', key, 'status', status, 'finished_at', nowMs)

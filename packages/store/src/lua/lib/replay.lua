@@ -1,4 +1,5 @@
--- Makes the replay of a failed delivery (its fields st, f, e, k, p) and adds it to the chain of replays. Returns what make returns.
+-- Makes a replay, a new delivery of the event of a failed one, and adds it to the chain of replays. `failed` has the
+-- fields st, f, e, k, p of the failed delivery. Returns what make returns.
 --@include make
 
 local function replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)

@@ -1,4 +1,4 @@
--- What a delivery's status (field st) means, and the index that it puts the delivery into.
+-- Tells whether a delivery's status (field st) is final, and moves the delivery between the indexes by status.
 
 local indexes = DELIVERY_INDEXES
 

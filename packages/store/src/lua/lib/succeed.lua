@@ -1,4 +1,5 @@
--- Ends a delivery as succeeded with its attempt. `found`: its fields st, n, s, c, x, b. Returns whether it was the trial of a resume.
+-- Ends a delivery as succeeded, with its last attempt. `found` has the delivery's fields st, n, s, c, x, b. Returns
+-- whether the delivery was the trial of a resume.
 --@include delivery-key
 --@include joined
 --@include address
