@@ -23,7 +23,7 @@ describe.each([
   ],
 ])('%s', (file, mistakes) => {
   it.each(mistakes.map((args) => ({ args })))('refuses $args', ({ args }) => {
-    // Without npm, nothing can be installed if it is not refused.
+    // With an empty PATH: a command that does not refuse its arguments finds no npm, and installs nothing.
     const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, file), ...args], {
       cwd: ROOT,
       encoding: 'utf8',

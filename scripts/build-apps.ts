@@ -35,7 +35,7 @@ const PARTS: Record<string, Record<string, string>> = {
  * them: a client of PostgreSQL, for instance.
  */
 const ENTRIES = { bullmq: join(root, 'node_modules/bullmq/dist/esm/index.js') };
-/** Files that do nothing when they are loaded: the build leaves out what nobody imports of them, and what only that needs. */
+/** Files that do nothing when they are loaded: the build may leave out their exports that no file imports. */
 const WITHOUT_EFFECTS = /\/packages\/[^/]+\/src\/|\/node_modules\/bullmq\//;
 /** Packages that the apps load but never call, by name, and why they don't. A stand-in throws when it is used. */
 const LEFT_OUT: Record<string, { exported: string; why: string }> = {
@@ -100,7 +100,7 @@ async function bundle(input: string, dir: string): Promise<void> {
       entryFileNames: '[name].cjs',
       chunkFileNames: '[name]-[hash].cjs',
       comments: false,
-      // Names stay, so that an error's stack says where it comes from.
+      // Names stay, so that the stack of an error is readable.
       minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
     },
   });
@@ -110,7 +110,7 @@ async function bundle(input: string, dir: string): Promise<void> {
     return files.map((id) => `${chunk.fileName} ${relative(root, id)}`);
   });
   writeFileSync(join(dir, MODULES), `${modules.sort().join('\n')}\n`);
-  // After the bundler, which would print escapes as the characters themselves.
+  // Not by a plugin: the bundler would print the escapes as the characters themselves.
   for (const file of globSync('*.cjs', { cwd: dir }).map((name) => join(dir, name)))
     writeFileSync(file, breakLines(youngClosures(escapeToAscii(readFileSync(file, 'utf8')))));
 }
@@ -155,7 +155,7 @@ function leaveOut(): RolldownPlugin {
   };
 }
 
-/** Makes the replacements of `REPLACED`. What is to be replaced has to be there. */
+/** Makes the replacements of `REPLACED`. The build fails if a file no longer contains the text to replace. */
 function replaceCode(): RolldownPlugin {
   return {
     name: 'replace-code',

@@ -42,7 +42,7 @@ export async function buildFolder(
   }
 }
 
-/** Of the names and contents of files; folders among them do not count. */
+/** Returns a digest of the names and contents of files; ignores folders. */
 function digestOf(files: readonly string[]): string {
   const hash = createHash('sha256');
   for (const file of [...files].sort())

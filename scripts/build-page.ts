@@ -25,7 +25,7 @@ export async function buildPage(say: (line: string) => void, signal?: AbortSigna
 async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
   const vite = join(root, 'node_modules/vite/bin/vite.js');
   if (!existsSync(vite)) {
-    throw new Error("Development packages are missing, which build the operators' page.\nRun: npm ci --include=dev");
+    throw new Error("The operators' page can't be built: development packages are missing.\nRun: npm ci --include=dev");
   }
   const args = [vite, 'build', page, '--outDir', outDir, '--emptyOutDir', '--logLevel', 'warn'];
   try {

@@ -39,7 +39,7 @@ function chartSettings(): Record<string, ChartSetting> {
   return settings;
 }
 
-/** The files, by their paths in the chart. In values.schema.json only what is said about settings is written; the rest is kept. */
+/** The files, by their paths in the chart. In values.schema.json only the definitions of settings are replaced. */
 export function chartFiles(): Record<string, string> {
   const settings = chartSettings();
   const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'));

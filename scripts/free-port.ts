@@ -7,7 +7,7 @@ const RANGES = 12;
 const PORTS_IN_RANGE = 1_000;
 const MAX_TRIES = 100;
 
-/** Whoever asked for these may not listen on them yet. */
+/** Ports that were returned before: the caller may not listen on them yet. */
 const given = new Set<number>();
 
 /**

@@ -94,7 +94,7 @@ export function lockProblems(lock: Lock, root: string): string[] {
       ...(entry.integrity === undefined && !isForOtherPlatform ? ['has no integrity hash'] : []),
       ...(entry.resolved === undefined
         ? []
-        : ['has an address: npm finds packages by name, in whatever registry it is set to']),
+        : ['has a "resolved" URL: npm should find packages by name, in whatever registry it is configured for']),
       ...(entry.engines === undefined ? [] : ['has "engines", about which npm would warn']),
       ...(range !== undefined && !satisfies(process.version, range)
         ? [`needs Node ${range}, not ${process.version}`]

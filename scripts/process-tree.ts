@@ -33,8 +33,8 @@ export function endTreeOnSignals(): void {
     ['SIGINT', 2],
     ['SIGTERM', 15],
   ] as const) {
-    // Not `once`: npm forwards a signal that the group gets from a terminal or `timeout` too; the second one would kill
-    // this halfway.
+    // Not `once`: a terminal or `timeout` sends the signal to the whole process group, and npm forwards it as well. The
+    // second signal would end this process before it has killed all others.
     process.on(name, () => {
       killDescendants();
       process.exit(128 + number);

@@ -1,4 +1,4 @@
-/** Functions that are assigned to properties: rewritten, the same, and collected as soon as nobody needs them. */
+/** Functions that are assigned to properties: how they are rewritten, and that they are then collected early. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
@@ -54,7 +54,7 @@ describe('a function that is assigned to a property', () => {
   });
 
   it('lets what the function refers to die young', async () => {
-    // Without the compiler, which does without some functions: it comes into play at no certain time.
+    // Without the optimizing compiler: it removes some allocations, and nobody knows when it starts.
     const grownBy = async (code: string) =>
       Number((await run(process.execPath, ['--expose-gc', '--no-opt', '-e', code])).stdout);
     expect(await grownBy(COMMANDS)).toBeGreaterThan(5);

@@ -1,6 +1,6 @@
 /**
  * Runs the whole test suite several times while every core is busy, and prints a table of the runs:
- * `npm run test:busy -- --runs=5 --spinners=8`. What has no option's name goes to jest.
+ * `npm run test:busy -- --runs=5 --spinners=8`. All other arguments are passed to jest.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What the image sets in the environment of every process, for those that are to run as in it. */
+/** Reads the environment variables that the image sets, for processes that should run as in the image. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../folder.ts';

@@ -35,8 +35,8 @@ const lock = (): Record<string, Locked> => JSON.parse(readFileSync(join(root, 'p
 
 /**
  * The workspaces at `from` and every package that they need to run, by path. Optional packages are left out: they are
- * binaries for one architecture, which their users do without. With `bundled`, what the operators' page is built from,
- * which is in no folder at run time.
+ * binaries for one architecture, and the packages that use them work without. With `bundled`, the packages that the
+ * operators' page is built from instead: at run time they have no folder of their own.
  */
 export function neededPackages(from: readonly string[], { bundled = false } = {}): NeededPackage[] {
   const locked = lock();
@@ -60,7 +60,7 @@ const requiredBy = ({ dependencies = {}, peerDependencies = {}, peerDependencies
   ...Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional),
 ];
 
-/** The tools that build the page are not in what they build. */
+/** The page's dependencies, without the tools that only build it. */
 const bundledBy = ({ devDependencies = {} }: Locked) =>
   Object.keys(devDependencies).filter((name) => !/^(@types\/|@vitejs\/|vite$|@posthorn\/)/.test(name));
 

@@ -1,11 +1,11 @@
-/** Puts together the files of the image: the built apps and page, sources, the packages that these need, and the bill of materials. */
+/** Collects the files of the image: built apps and page, sources, the packages that they need, bill of materials. */
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { root } from '../folder.ts';
 import { APPS, type NeededPackage, neededPackages } from './packages.ts';
 import { sbom } from './sbom.ts';
 
-/** What is in a workspace besides its sources. */
+/** What the image needs of a workspace besides its sources. */
 const OTHER_FILES: Record<string, string[]> = {
   'apps/cli': ['bin'],
   'apps/ingest': ['dist'],
@@ -56,7 +56,7 @@ function writePackage(path: string, out: string): void {
   });
 }
 
-/** Lets every user read: the built page is in a folder that only the user who built it may enter, and the umask may be strict. */
+/** Lets every user read the files: only the builder of the page may enter its folder, and the umask may be strict. */
 function makeReadable(dir: string): void {
   chmodSync(dir, 0o755);
   for (const entry of readdirSync(dir, { withFileTypes: true })) {

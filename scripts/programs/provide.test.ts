@@ -77,7 +77,7 @@ describe('a missing program', () => {
     });
     expect(said).toEqual([]);
   });
-  it('is Redis if only one older than 7 is there; any Valkey will do', () => {
+  it('is Redis if only a version before 7 is installed; every version of Valkey is accepted', () => {
     expect(redisServer.refuse!('Redis server v=6.0.16 sha=0:0 malloc=jemalloc')).toContain('version 6.0.16');
     expect(redisServer.refuse!('Redis server v=7.0.15 sha=0:0 malloc=jemalloc')).toBeUndefined();
     expect(redisServer.refuse!('Valkey server v=8.1.1 sha=0:0 malloc=jemalloc')).toBeUndefined();

@@ -38,7 +38,7 @@ const SETTINGS = [
 
 export interface StartOptions {
   say: (line: string) => void;
-  /** Called with a function that ends the process, as soon as the process exists: the caller may have to end before Redis is ready. */
+  /** Called with a function that ends the process, as soon as that is started: the caller may end before it is ready. */
   atEnd?: (end: () => Promise<void>) => void;
   signal?: AbortSignal;
 }

@@ -135,8 +135,8 @@ async function startApps(redisUrl: string, state: DemoState, ports: Record<AppNa
         logDir,
         atEnd,
         say,
-        // Such as a Redis that can't be reached. The others warn of the same, and each time of
-        // ALLOWED_PRIVATE_NETWORKS.
+        // All apps have the same warnings, such as a Redis that can't be reached, and the others also warn about
+        // ALLOWED_PRIVATE_NETWORKS at each start.
         saysWarnings: name === 'ingest',
       }),
     ),

@@ -20,14 +20,14 @@ describe('the keys of npm start', () => {
     expect(loadState(file)).toEqual(loadState(file));
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
-  it('are still those of before if they cannot be written', () => {
+  it('do not change if the file cannot be written', () => {
     const before = loadState(file);
-    // In place of a full disk.
+    // A folder makes the write fail, as a full disk would.
     mkdirSync(`${file}.new`);
     expect(() => writeOwnFile(file, { ...before, publisherKey: 'other' })).toThrow();
     expect(loadState(file)).toEqual(before);
   });
-  it('are named where their file is damaged, and what it means to delete it', () => {
+  it('are in a file that the error names if it is damaged, with what deleting it means', () => {
     writeFileSync(file, '{"publisherKey":');
     expect(() => loadState(file)).toThrow(`${file} is damaged. Restore it, or delete the folder ${dir} to begin anew`);
   });

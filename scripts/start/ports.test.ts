@@ -35,7 +35,7 @@ describe('ports', () => {
     expect(said).toContain(`Port 3002 is in use; worker uses ${ports.worker}.`);
   });
   it('are free ones if another app is to have the default port', async () => {
-    // Where another program has it, that serves the test as well.
+    // If another program already uses the port, that serves the test as well.
     const env = (await isPortFree(3001)) ? { INGEST_PORT: '3001' } : {};
     expect((await choosePorts(env, () => undefined)).console).not.toBe(3001);
   });
