@@ -77,6 +77,11 @@ describe('the report on an unusable Redis', () => {
       'All sentinels are unreachable. Retrying from scratch after 50ms.',
       'no sentinel knows a master named "main". Check REDIS_SENTINEL_NAME.',
     ],
+    [
+      { REDIS_SENTINELS: SENTINELS },
+      'All sentinels are unreachable. Retrying from scratch after 50ms. Last error: ERR No such master with that name',
+      'no sentinel knows a master named "main". Check REDIS_SENTINEL_NAME.',
+    ],
   ])('says what to do, without a password (%#)', async (settings, message, advice) => {
     const { report, said } = newReport(settings);
     await report(new Error(message));

@@ -16,6 +16,8 @@ const MAX_REFUSAL_LENGTH = 4_096;
 const NO_REASON =
   /^(Connection is closed|Command aborted|Reached the max retries|Failed to refresh slots|None of startup nodes|\w+ (EPIPE|ECONNRESET))/;
 const SENTINELS_FAILED = /^All sentinels are unreachable[^:]*?(?:Last error: (.*))?$/s;
+/** The reply of a sentinel that watches no master of this name. */
+const NO_SUCH_MASTER = /^ERR No such master/;
 
 /**
  * Returns a function to call with each error of a connection to Redis, or with undefined if it closed without one. That
@@ -71,7 +73,8 @@ function reasonOf(error: Error | undefined, settings: RedisSettings): string | u
   const sentinels = SENTINELS_FAILED.exec(error.message);
   if (sentinels) {
     const [, lastError] = sentinels;
-    if (lastError !== undefined) return NO_REASON.test(lastError) ? undefined : lastError;
+    if (lastError !== undefined && !NO_SUCH_MASTER.test(lastError))
+      return NO_REASON.test(lastError) ? undefined : lastError;
     return `no sentinel knows a master named "${settings.REDIS_SENTINEL_NAME}". Check REDIS_SENTINEL_NAME`;
   }
   // Node leaves the message empty where a name has several addresses.
