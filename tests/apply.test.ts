@@ -77,7 +77,7 @@ it('deletes only what has a key that the file no longer has, only with --prune, 
   );
 });
 
-it('adopts a subscription without a key by its id, and refuses to create its twin', async () => {
+it('changes a subscription without a key by its id, and refuses to create a second one like it', async () => {
   const { id } = await on.subscribe(to.url, { environment: 'production', description: 'by hand' });
   expect(await apply([{ key: 'acme', url: to.url, environment: 'sandbox' }], '--dry-run')).toMatchObject({ code: 2 });
   const twin = await apply([
@@ -92,7 +92,7 @@ it('adopts a subscription without a key by its id, and refuses to create its twi
   ]);
 });
 
-it('warns of a new subscription that doubles one whose key was renamed', async () => {
+it('warns if a new subscription duplicates one that the file no longer names, as after renaming a key', async () => {
   const entry = { url: to.url, event_types: ['session.approved', 'session.declined'] };
   await apply([{ key: 'old', ...entry }]);
   const renamed = [{ key: 'new', ...entry, event_types: ['session.declined'] }];
@@ -171,7 +171,7 @@ it('shows the secret of a new one whose validation is refused', async () => {
 });
 
 it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  'shows at %s the secrets of what was made until then',
+  'prints at %s the secrets of the subscriptions that it has created',
   async (signal) => {
     const file = [
       { key: 'first', url: `${to.url}/first` },
@@ -193,7 +193,7 @@ it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   },
 );
 
-it('goes on where a run stopped', async () => {
+it('makes in the next run what a failed run has left out', async () => {
   const [good, bad] = [
     { key: 'good', url: `${to.url}/good` },
     { key: 'bad', url: 'http://10.0.0.1/' },

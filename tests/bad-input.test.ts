@@ -137,7 +137,7 @@ const queries = fc.oneof(
 const bodies = fc.oneof(fc.constantFrom(...corpus), fc.json({ maxDepth: 4 }), fc.uint8Array({ maxLength: 200 }));
 
 describe('every route', () => {
-  it('answers any input below 500, with a problem document for each error', async () => {
+  it('answers any input with a status below 500, and each error with a problem document', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), ids, queries, fc.option(bodies, { nil: undefined }), async (n, id, query, body) => {
         const target = targets[n % targets.length]!;
@@ -175,7 +175,7 @@ function sendBytes(url: string, bytes: string | Buffer) {
   return { socket, text: () => text, closed };
 }
 
-describe('bytes that are hardly HTTP', () => {
+describe('malformed HTTP', () => {
   const host = 'Host: x\r\n';
   const authorized = `Authorization: Bearer ${PUBLISHER_KEY}\r\nContent-Type: application/json\r\n`;
   const post = `POST /v1/events HTTP/1.1\r\n${host}${authorized}`;
@@ -203,7 +203,7 @@ describe('bytes that are hardly HTTP', () => {
   };
   /** No response is possible before more of these has arrived. */
   const incomplete = ['nothing', 'half a request line', 'half a header', 'a body that never comes'];
-  it.each(Object.keys(cases))('do not disturb other connections: %s', async (name) => {
+  it.each(Object.keys(cases))('does not disturb other connections: %s', async (name) => {
     const apps = ['ingest', 'console', 'worker'] as const;
     for (const app of apps) {
       const { socket, text, closed } = sendBytes(urlOf(app), cases[name]!);

@@ -16,7 +16,7 @@ async function resumedInAudit(on: World): Promise<string[]> {
 }
 
 describe('a bulk resume', () => {
-  it('of named addresses resumes those that are paused, says of each what became of it, and may be repeated', async () => {
+  it('of named addresses resumes the paused ones, returns a result for each, and may be repeated', async () => {
     const on = await ownWorld({ env: { PARTITIONS: '3' } });
     const to = await ownReceiver();
     const make = async () => (await on.subscribe(to.url)).id as string;
@@ -57,7 +57,7 @@ describe('a bulk resume', () => {
     expect(to.requests.filter(isDelivery)).toHaveLength(5);
   });
 
-  it('of all that are paused for one reason leaves the others paused, and looks at each once, page by page', async () => {
+  it('of all addresses paused for one reason leaves the others paused, and goes through them page by page', async () => {
     const on = await ownWorld({ env: { PAUSE_AFTER: '1', RETRY_DELAYS: '1ms' } });
     const to = await ownReceiver();
     const make = async (fields: object = {}) => (await on.subscribe(to.url, fields)).id as string;

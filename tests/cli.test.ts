@@ -376,7 +376,7 @@ describe('posthorn', () => {
     expect((await posthorn(['list', '--limit', '3'])).err).toBe('');
   });
 
-  it('says of a call whose answer is lost that it may have been carried out, and what follows work that goes on', async () => {
+  it('says that a call whose response is lost may have been carried out, and how to follow work that continues', async () => {
     const { id } = await on.subscribe(to.url);
     const started = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
     const broken = 'The call may have been carried out: look before you repeat it.';
@@ -442,7 +442,7 @@ describe('posthorn', () => {
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^Usage: posthorn /)]);
   });
 
-  it('says once that it searches on, and how far back, where the newest do not match', async () => {
+  it('says once that it keeps searching, and how far back, if the newest do not match', async () => {
     let calls = 0;
     to.answerWith((_request, response) => {
       calls += 1;

@@ -223,7 +223,7 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
-  it('delays only what a master that hangs has: others attempt, retry, release and accept meanwhile', async () => {
+  it('delays only the partitions of a master that hangs: the others attempt, retry, release and accept', async () => {
     const nodes = await startCluster([], NEVER_MS);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
     const limits = { ADDRESS_CONCURRENCY: '1', HOST_CONCURRENCY: '100', RELEASE_RATE: '1' };
@@ -308,7 +308,7 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
-  it('with ACK_REPLICAS, accepts what a master that hangs has no part of', async () => {
+  it('with ACK_REPLICAS, accepts events for which a master that hangs is not needed', async () => {
     const nodes = await startCluster([0, 1, 2], NEVER_MS);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };
     const on = await ownApps(env);

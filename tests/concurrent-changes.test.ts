@@ -1,21 +1,10 @@
 /** Many operators change one subscription concurrently: each call succeeds or is refused with 409, none fails with 500. */
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { type Receiver, startReceiver } from '@posthorn/testing';
-import { startWorld, type World } from './world.ts';
+import { expect, it } from '@jest/globals';
+import { ownReceiver, ownWorld } from './own.ts';
 
-let world: World;
-let receiver: Receiver;
-beforeAll(async () => {
-  world = await startWorld({ workers: 0, env: { OPERATOR_RATE_LIMIT: '1000' } });
-  receiver = await startReceiver();
-});
-afterAll(async () => {
-  await world.stop();
-  await receiver.close();
-});
-
-it('100 validations of one subscription at once: 200 or 409', async () => {
-  const { id } = await world.subscribe(receiver.url);
+it('each of 100 concurrent validations of one subscription gets 200 or 409', async () => {
+  const world = await ownWorld({ workers: 0, env: { OPERATOR_RATE_LIMIT: '1000' } });
+  const { id } = await world.subscribe((await ownReceiver()).url);
   const answers = await Promise.all(
     Array.from({ length: 100 }, () => world.operate('POST', `/v1/subscriptions/${id}/validate`)),
   );

@@ -172,7 +172,7 @@ describe('delivery', () => {
 });
 
 describe('pause', () => {
-  it('follows repeated failures; deliveries are held, and continue with their attempts after a resume', async () => {
+  it('follows repeated failures; new deliveries are then held, and sent after a resume', async () => {
     const on = await ownWorld({ workers: 2, env: { PAUSE_AFTER: '3', RETRY_DELAYS: '20ms' } });
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
@@ -204,8 +204,10 @@ describe('pause', () => {
     await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 5);
     expect(await on.subscription(id)).toMatchObject({ held_deliveries: 0, consecutive_failures: 0 });
   });
+});
 
-  it('"try now" makes the next attempt of a delivery at once, unless its address is paused; it counts as the next attempt', async () => {
+describe('"try now"', () => {
+  it('makes the next attempt of a delivery at once, unless its address is paused; it counts as an attempt', async () => {
     const on = await ownWorld({ env: { RETRY_DELAYS: '1h,2h', PARTITIONS: '2' } });
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
@@ -243,7 +245,7 @@ describe('pause', () => {
     await eventually('no job to be left', async () => (await jobs()).length === 0);
   });
 
-  it('"try now" of many takes those that match and wait, page by page, of active addresses only', async () => {
+  it('of many takes the waiting ones that match, page by page, of active addresses only', async () => {
     const on = await ownWorld({ env: { RETRY_DELAYS: '1h,2h', PARTITIONS: '3', PAUSE_AFTER: '1000' } });
     const to = await ownReceiver();
     const make = async () => (await on.subscribe(to.url)).id as string;
@@ -280,8 +282,10 @@ describe('pause', () => {
     ]);
     expect(await tryNow({ status: 'failed' })).toMatchObject({ status: 422, body: { errors: [{ path: 'status' }] } });
   });
+});
 
-  it('what waits for a free slot of its address is counted as parked', async () => {
+describe('a delivery without a free slot of its address', () => {
+  it('is counted as parked', async () => {
     const on = await ownWorld({ env: { ADDRESS_CONCURRENCY: '1' } });
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
@@ -294,8 +298,10 @@ describe('pause', () => {
     await eventually('all to succeed', async () => (await on.deliveries('status=succeeded')).length === 3);
     expect((await on.subscription(id)).parked_deliveries).toBe(0);
   });
+});
 
-  it('a resume into a dead receiver costs one attempt of one held delivery; the next one succeeds', async () => {
+describe('a resume', () => {
+  it('costs one attempt of one held delivery if the receiver is dead; the next resume succeeds', async () => {
     const on = await ownWorld({ workers: 2, env: { PAUSE_AFTER: '1', RETRY_DELAYS: '1ms', PARTITIONS: '3' } });
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
@@ -344,8 +350,10 @@ describe('pause', () => {
       'subscription.resumed',
     ]);
   });
+});
 
-  it('only the first attempt of a delivery that was neither held nor a replay counts for how late first attempts start', async () => {
+describe('the delay of first attempts', () => {
+  it('is measured only for deliveries that were neither held nor replays', async () => {
     const on = await ownWorld({ env: { RETRY_DELAYS: '1ms' } });
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
@@ -371,8 +379,10 @@ describe('pause', () => {
     await succeeded(4);
     await eventually('the metric', async () => (await counted()) === '2');
   });
+});
 
-  it('holds a due retry, which continues with its attempts after a resume', async () => {
+describe('a due retry', () => {
+  it('is held while its address is paused, and is made after a resume with its attempts counted on', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1h,1h' } });
     const to = await ownReceiver();
@@ -399,8 +409,10 @@ describe('pause', () => {
     expect(await finished(on, delivery.id)).toMatchObject({ status: 'succeeded', attempt_count: 2 });
     await queue.close();
   });
+});
 
-  it('delays no other address when one hangs, and delivers to that one later', async () => {
+describe('an address that hangs', () => {
+  it('delays no other address, and gets its deliveries later', async () => {
     const on = await ownWorld({ env: { WORKER_CONCURRENCY: '6', ADDRESS_CONCURRENCY: '2', RETRY_DELAYS: '1h' } });
     const [slow, fast] = [await ownReceiver(), await ownReceiver()];
     await on.subscribe(slow.url, { environment: 'sandbox' });
@@ -408,10 +420,11 @@ describe('pause', () => {
     const hanging: (() => void)[] = [];
     slow.answerWith((_request, response) => void hanging.push(() => response.writeHead(500).end()));
     for (let i = 0; i < 12; i++) await on.publish(sampleEvent());
+    await slow.received(2, isDelivery);
     for (let i = 0; i < 12; i++) await on.publish(sampleEvent({ environment: 'production' }));
     // All of these arrive while no attempt to the other address ends.
     await fast.received(12, isDelivery);
-    expect(slow.requests.filter(isDelivery).length).toBeLessThanOrEqual(2);
+    expect(slow.requests.filter(isDelivery)).toHaveLength(2);
     slow.answerWith(500);
     for (const answer of hanging) answer();
     await slow.received(12, isDelivery);
@@ -420,8 +433,10 @@ describe('pause', () => {
       async () => (await on.deliveries('status=waiting_for_retry')).length === 12,
     );
   });
+});
 
-  it('sends newer events before a retry, but not for ever if they never end', async () => {
+describe('a retry', () => {
+  it('waits for newer events, but not for ever if they never end', async () => {
     const on = await ownWorld({ env: { WORKER_CONCURRENCY: '1', RETRY_DELAYS: '1ms' } });
     const [failing, busy] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(failing.url, { environment: 'production' });

@@ -128,7 +128,7 @@ describe('a rolling update under load', () => {
     const arrived = to.requests.filter(isDelivery).map(({ headers }) => String(headers['service-event-id']));
     expect(arrived.sort()).toEqual(results.map(({ id }) => id).sort());
   });
-  it('refuses events without the drain: what the chart prevents is real', async () => {
+  it('refuses events without the drain, which shows that the chart needs it', async () => {
     const { pods, endpoints, results, calls, endLoad } = await loadedSystem();
     await calls(LATE_CALLS);
     expect(await terminate(pods[1]!)).toBe(0);

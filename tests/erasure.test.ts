@@ -119,7 +119,7 @@ describe('an erasure', () => {
     expect(to.requests.filter(isDelivery)).toHaveLength(1);
   });
 
-  it('is proved by the audit trail and the list, which know the value by its hash only', async () => {
+  it('is recorded in the audit trail and in the list, which contain only a hash of the value', async () => {
     await publish();
     const { id, value_hmac: hmac } = await erase({ session_id: 'ses-5f1d', confirm: true });
     await done(id);
@@ -196,7 +196,7 @@ describe('an erasure', () => {
     expect(await everything()).not.toContain('ngstr');
   });
 
-  it('ends at once what waits for a worker, without a look at all that wait, and what is in flight after its outcome', async () => {
+  it('ends deliveries that wait for a worker at once and leaves their jobs, and erases one in flight after its outcome', async () => {
     await on.subscribe(to.url);
     const respond = Promise.withResolvers<void>();
     to.answerWith((_, response) => void respond.promise.then(() => response.end()));
@@ -235,7 +235,7 @@ describe('an erasure', () => {
     expect((await on.operate('GET', '/v1/audit?action=erasure.done')).body.data).toEqual([]);
   });
 
-  it('finds events that no search finds, because ingest does not index them', async () => {
+  it('finds events that the search does not find because ingest does not index them', async () => {
     const off = await ownWorld({ env: { EVENT_SEARCH: 'off', PARTITIONS: '3' }, clock });
     await off.publish(sampleEvent({ id: 'order:1', data }));
     const { body } = await off.operate('POST', '/v1/erasures', { session_id: 'ses-5f1d', confirm: true });

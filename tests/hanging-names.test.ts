@@ -1,23 +1,17 @@
 /** Names whose name servers never respond: they do not delay deliveries to other addresses or the console. */
 import type { ServerResponse } from 'node:http';
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { eventually, isDelivery, startNameServer, startReceiver } from '@posthorn/testing';
-import { sampleEvent, startWorld, type World } from './world.ts';
-
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one();
-});
+import { describe, expect, it } from '@jest/globals';
+import { eventually, isDelivery, startNameServer } from '@posthorn/testing';
+import { atEnd, ownReceiver, ownWorld } from './own.ts';
+import { sampleEvent, type World } from './world.ts';
 
 /** Names that end in `silent.test` lead to the receiver until their name server stops responding; all others always do. */
 async function startSilentDomain() {
   let isSilent = false;
   const names = await startNameServer((name) => (isSilent && name.endsWith('silent.test') ? 'silent' : ['127.0.0.1']));
-  undo.push(() => names.close());
-  const receiver = await startReceiver();
-  undo.push(() => receiver.close());
-  const world = await startWorld({ env: { DNS_SERVERS: names.address } });
-  undo.push(() => world.stop());
+  atEnd(() => names.close());
+  const receiver = await ownReceiver();
+  const world = await ownWorld({ env: { DNS_SERVERS: names.address } });
   return {
     world,
     names,
@@ -94,10 +88,8 @@ describe('a silent name server', () => {
 describe('validations in flight', () => {
   it('are limited, so that they leave connections to others', async () => {
     const responses: ServerResponse[] = [];
-    const receiver = await startReceiver((_request, response) => void responses.push(response));
-    undo.push(() => receiver.close());
-    const world = await startWorld({ env: { ATTEMPT_TIMEOUT: '60s' } });
-    undo.push(() => world.stop());
+    const receiver = await ownReceiver((_request, response) => void responses.push(response));
+    const world = await ownWorld({ env: { ATTEMPT_TIMEOUT: '60s' } });
     const ids = await Promise.all(
       Array.from({ length: 101 }, async (_, i) => {
         const fields = { url: `${receiver.url}/${i}`, event_types: 'all', environment: 'both' };

@@ -65,7 +65,7 @@ describe('the files of the image', () => {
       production.map(([path]) => path).sort(),
     );
   });
-  it('are for every architecture, without tests, sources of the page and declarations, and not many', () => {
+  it('are the same for every architecture, small, and without tests, sources of the page and declarations', () => {
     const all = files();
     const unwanted = all.filter(({ name }) => /\.(node|map|d\.ts|test\.ts|tsx)$/.test(name));
     expect(unwanted.map(({ name }) => name)).toEqual([]);

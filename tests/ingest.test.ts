@@ -23,7 +23,7 @@ let counter = 0;
 const freshId = () => `test:${process.pid}.${counter++}~x`;
 
 describe('a repeated event', () => {
-  it('is a duplicate, whatever its spelling, and is delivered once', async () => {
+  it('is a duplicate, however its JSON is written, and is delivered once', async () => {
     const id = freshId();
     const event = sampleEvent({ id, data: { id: 's', status: 'x', more: { a: 1, b: [1.5] } } });
     expect(await on.publish(event)).toMatchObject({ status: 202, body: { id, duplicate: false, deliveries: 1 } });
@@ -63,12 +63,7 @@ describe('a repeated event', () => {
         }),
       ),
     );
-    expect(
-      answers
-        .map(({ status }) => status)
-        .sort()
-        .slice(-2),
-    ).toEqual([200, 202]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(19).fill(200), 202]);
     expect(await on.deliveries(`event_id=${id}`)).toHaveLength(1);
     await eventually('success', async () => (await on.deliveries(`event_id=${id}`))[0].status === 'succeeded');
     expect(deliveredCount(id)).toBe(1);
@@ -300,7 +295,7 @@ describe('ingest', () => {
     expect((await on.publish(pad(4096))).status).toBe(413);
     expect((await on.publish(pad(3_700))).status).toBe(202);
   });
-  it('answers any JSON value below 500', async () => {
+  it('answers any JSON value with a status below 500', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue({ maxDepth: 5 }), async (value) => {
         const status = (await on.publish(JSON.stringify({ ...sampleEvent(), data: value }))).status;

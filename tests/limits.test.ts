@@ -119,8 +119,9 @@ describe('with default settings', () => {
 });
 
 /**
- * The receiver responds `LATE_MS` after the limit. Its timer and the sender's are in the same process and fire in the order in which they
- * are due, however slow the machine is: only a sender whose limit is late by that much gets the response.
+ * The receiver responds `LATE_MS` after the limit. Its timer and the sender's are in the same process, so they fire in
+ * the order in which they are due, however slow the machine is: only a sender whose limit is `LATE_MS` late gets the
+ * response.
  */
 describe('a response after the time limit', () => {
   const LIMIT_MS = 300;
@@ -143,7 +144,7 @@ describe('a response after the time limit', () => {
     expect(delivery.attempts).toMatchObject([{ outcome: 'failed', status_code: null, error: 'timeout' }]);
   });
 
-  it('leaves an address that is being validated unreachable', async () => {
+  it('makes a validation find the address unreachable', async () => {
     const on = await ownWorld({ env: { ATTEMPT_TIMEOUT: `${LIMIT_MS}ms` } });
     const late = await lateReceiver();
     const created = await on.operate('POST', '/v1/subscriptions', {

@@ -119,7 +119,7 @@ describe('posthorn listen', () => {
 });
 
 describe('GET /v1/listen', () => {
-  it('keeps no content of events of its own, and what is no longer stored is not sent', async () => {
+  it('stores no copy of an event, and does not send an event that is no longer stored', async () => {
     const keys = async () =>
       (await on.redis.keys(`${on.prefix}:{0}:*`)).filter((key) => /:(listening|published)$/.test(key));
     const secretly = { data: { id: 'payload-id', status: 'approved' } };

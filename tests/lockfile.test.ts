@@ -35,7 +35,7 @@ describe('package-lock.json', () => {
       expect(problems).toEqual(['node_modules/not-here has no integrity hash']);
     }
   });
-  it('may not have addresses of downloads, so that npm uses the registry that it is set to', () => {
+  it('may not have URLs of downloads, so that npm uses the registry that it is configured for', () => {
     const from = (resolved: string) => problemsAfter((packages) => (packages['node_modules/zod']!.resolved = resolved));
     expect(from('https://mirror.example.com/zod.tgz')).toEqual([
       expect.stringMatching(/^node_modules\/zod has an address/),

@@ -43,7 +43,7 @@ it.each([
   },
 );
 
-it('says by what a Redis that runs may lose events', async () => {
+it('says which settings and failures of a running Redis may lose events', async () => {
   const { gauge, becomes, client } = await ownGauges();
   const unsafe = (reason: string) => `posthorn_redis_unsafe{reason="${reason}"}`;
   await becomes(unsafe('eviction'), 0);

@@ -66,8 +66,10 @@ describe('a replay', () => {
     const late = await own.operate('POST', `/v1/deliveries/${failed.id}/replay`);
     expect([late.status, late.body.detail]).toEqual([409, 'It failed too long ago to be replayed.']);
   });
+});
 
-  it('sends, in bulk, each failed delivery of the address and time range once', async () => {
+describe('a bulk replay', () => {
+  it('sends each failed delivery of the address and time range once', async () => {
     const [to, other] = [await ownReceiver(deliveriesWith(500)), await ownReceiver(deliveriesWith(500))];
     const { id } = await on.subscribe(to.url, { environment: 'sandbox' });
     const elsewhere = await on.subscribe(other.url, { environment: 'sandbox' });
@@ -95,7 +97,7 @@ describe('a replay', () => {
     expect(listed.body.data.map((replay: { id: string }) => replay.id)).toEqual([again.body.id, started.body.id]);
   });
 
-  it('covers, in bulk, only the types, errors and times of failure that were asked for', async () => {
+  it('covers only the types, errors and times of failure that were requested', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await on.subscribe(to.url);
     await on.publishBatch([
@@ -138,7 +140,7 @@ describe('a replay', () => {
     expect(await status({ failed_from: after, failed_to: failedAt[0] })).toBe(422);
   });
 
-  it('ends, in bulk, what had no attempt when it is cancelled, and sends the rest once', async () => {
+  it('that is cancelled ends the deliveries without an attempt, and sends the others once', async () => {
     const own = await ownWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000', ADDRESS_CONCURRENCY: '2' } });
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await own.subscribe(to.url);
@@ -182,7 +184,7 @@ describe('a replay', () => {
     });
   });
 
-  it('halts, in bulk, when an attempt of its canary fails, and goes on when an operator continues it', async () => {
+  it('halts when an attempt of its canary fails, and goes on when an operator continues it', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await on.subscribe(to.url);
     await publishFailing(id, 20);
@@ -210,7 +212,7 @@ describe('a replay', () => {
     expect((await on.operate('POST', '/v1/replays/rpl_AAAAAAAAAAAAAAAAAAAAAAAAAA/continue')).status).toBe(404);
   });
 
-  it('covers, in bulk, what failed by clocks that are ahead of the console', async () => {
+  it('covers deliveries that failed by clocks ahead of that of the console', async () => {
     on = await ownWorld({ env: { RETRY_DELAYS: '5ms' }, consoleClock: fakeClock(Date.now() - 600_000) });
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await on.subscribe(to.url);
@@ -226,7 +228,7 @@ describe('a replay', () => {
     expect(batch.body).toMatchObject({ to: started.to });
   });
 
-  it('is refused, in bulk, for a paused or unknown subscription and for a bad time range', async () => {
+  it('is refused for a paused or unknown subscription and for a bad time range', async () => {
     const to = await ownReceiver();
     const { id } = await on.subscribe(to.url);
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);

@@ -170,13 +170,6 @@ describe('sign-in', () => {
       expect((await browser(consoleUrl).call('POST', '/v1/session', body)).status).toBe(422);
     },
   );
-
-  it('marks the cookie as secure if the browser came by https', async () => {
-    const { consoleUrl } = await world({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
-    const headers = { 'x-forwarded-proto': 'https' };
-    const { set } = await browser(consoleUrl).call('POST', '/v1/session', { token: OPERATOR_TOKEN }, headers);
-    expect(set).toContain('Secure');
-  });
 });
 
 describe('headers', () => {

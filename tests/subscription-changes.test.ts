@@ -86,7 +86,7 @@ describe('a rotation of the secret', () => {
 });
 
 describe('a change of url', () => {
-  it('returns once no attempt to the old address is in flight, and none goes there later', async () => {
+  it('is answered once no attempt to the old address is in flight, and none goes there later', async () => {
     const [before, after] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(before.url);
     const waiting: (() => void)[] = [];

@@ -137,7 +137,7 @@ describe('the live tail', () => {
     expect(whole.of('attempt').map((attempt) => attempt.event_id)).toEqual(expected);
   });
 
-  it('says where attempts may be missing: too many, too late, nobody watched, or a place that never was', async () => {
+  it('says where attempts may be missing: too many, too late, nobody watched, or an unknown Last-Event-ID', async () => {
     const write = await ownWriter();
     const stream = await listen();
     await write(Array.from({ length: 130 }, (_, i) => `${i}`));
@@ -191,7 +191,7 @@ describe('the live tail', () => {
     expect(runsOf(numbers)).toHaveLength(2);
   });
 
-  it('ends when its operator signs out, and not for others', async () => {
+  it('ends when its operator signs out, but not for other sessions', async () => {
     const signIn = async () => {
       const { headers } = await fetch(`${on.consoleUrl}/v1/session`, {
         method: 'POST',

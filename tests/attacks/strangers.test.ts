@@ -91,16 +91,12 @@ describe('connections', () => {
 describe('health and metrics', () => {
   const paths = ['/healthz', '/readyz', '/metrics'];
 
-  it('are computed once a second for all callers', async () => {
+  it('are computed at most once a second for all callers: metrics', async () => {
     const on = await world();
-    const url = on.ingestUrls[0]!;
-    const ask = async (path: string) => await (await fetch(url + path)).text();
-    const ready = await Promise.all(Array.from({ length: 500 }, () => ask('/readyz')));
-    expect(new Set(ready)).toEqual(new Set(['{"status":"ready"}']));
     const startedAtMs = performance.now();
     const collected = new Set<string>();
     // The figures of the process itself change with each collection.
-    for (let i = 0; i < 100; i++) collected.add(await ask('/metrics'));
+    for (let i = 0; i < 100; i++) collected.add(await (await fetch(`${on.ingestUrls[0]}/metrics`)).text());
     const seconds = (performance.now() - startedAtMs) / 1_000;
     // One when it begins, one at most in each second, and one that was made before.
     expect(collected.size).toBeLessThanOrEqual(2 + seconds);
@@ -158,12 +154,7 @@ describe('guessing', () => {
     proxy.delay(0);
   });
 
-  it('does not include successful sign-ins', async () => {
-    const on = await world();
-    for (let i = 0; i < 15; i++) expect((await signIn(on, OPERATOR_TOKEN)).status).toBe(201);
-  });
-
-  it('of keys and tokens ends in 429, while known ones still work from the same address', async () => {
+  it('of keys and tokens ends in 429, while valid ones still work from the same IP', async () => {
     const on = await world();
     const known = { ingest: PUBLISHER_KEY, console: OPERATOR_TOKEN };
     const call = (app: keyof typeof known, key: string) =>

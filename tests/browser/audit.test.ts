@@ -46,7 +46,7 @@ describe('the audit trail', () => {
     expect(problems).toEqual([]);
   });
 
-  it('says on a narrow screen too who it was', async () => {
+  it('names the operator on a narrow screen too', async () => {
     const { id } = await changedAndDeleted();
     const { page, overflow } = await signedIn({ width: 'narrow' });
     await page.goto(`/audit?subscription_id=${id}`);
@@ -55,7 +55,7 @@ describe('the audit trail', () => {
     expect(await overflow()).toBe(0);
   });
 
-  it('is filtered by who, what, about what and when; the URL keeps the filters, and one click clears them', async () => {
+  it('is filtered by operator, action, subject and time; the URL keeps the filters, and one click clears them', async () => {
     const { id } = await changedAndDeleted();
     const { page, accessibilityFindings } = await signedIn();
     await page.goto('/');
@@ -112,7 +112,7 @@ describe('the audit trail', () => {
     expect(await picker.inputValue()).toBe(typed);
   });
 
-  it('explains a filter that it does not know', async () => {
+  it('explains an unknown filter', async () => {
     const { page } = await signedIn();
     await page.goto('/audit?target=bogus');
     const alert = page.getByRole('alert').filter({ hasText: "The audit trail can't be shown" });

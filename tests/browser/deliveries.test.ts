@@ -75,7 +75,7 @@ describe('the overview', () => {
     await alert.getByText('nothing is delivered until a worker starts').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
   });
-  it('says in the words of the API what it has no words for', async () => {
+  it('shows the message of the API for a problem that the page does not know', async () => {
     const { page, accessibilityFindings } = await signedIn();
     const later = { kind: 'of_a_later_release', message: 'something else is wrong' } as unknown as NotWell;
     const message = 'Redis may evict keys (maxmemory-policy is allkeys-lru), and with them accepted events';
@@ -85,7 +85,7 @@ describe('the overview', () => {
     expect(await page.getByRole('alert').count()).toBe(2);
     expect(await accessibilityFindings()).toEqual([]);
   });
-  it('shows nothing that the API has not found, whatever its figures are', async () => {
+  it('shows only the problems that the API names, whatever the figures are', async () => {
     const { page } = await signedIn();
     await showOverview(page, (body) => ({
       not_well: [{ kind: 'eviction', message: 'Redis may evict keys' }],
@@ -125,7 +125,7 @@ describe('the overview', () => {
     await showOverview(page, () => ({ incidents: [{ ...incident, error_label }] }));
     await page.getByRole('alert').getByText(text).waitFor();
   });
-  it('links what has waited for about as long as the oldest delivery', async () => {
+  it('links to the deliveries that have waited for nearly as long as the oldest one', async () => {
     const { page } = await signedIn();
     const at = '2026-11-23T12:00:00.000Z';
     await showOverview(page, (body) => {
@@ -372,7 +372,7 @@ describe('a bulk replay', () => {
     await page.getByRole('link', { name: 'The other addresses' }).click();
     await page.waitForURL('**/replays/rpb_*');
   });
-  it('shows a rehearsal for what was rehearsed, not for what the form says when the answer arrives', async () => {
+  it('shows a rehearsal only while the form is as it was when the rehearsal was requested', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await ownSubscription(to);
     await on.publish(sampleEvent());
@@ -461,7 +461,7 @@ describe('a bulk replay', () => {
 });
 
 describe('deliveries that wait for a retry', () => {
-  it('are all tried now after a confirmation, those that the filters show', async () => {
+  it('are tried now after a confirmation: all that match the filters', async () => {
     const ofRetries = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
     const to = await ownReceiver();
     to.answerWith((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());

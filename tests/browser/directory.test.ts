@@ -81,7 +81,7 @@ describe('among 10,000 subscriptions', () => {
     expect(await rows.count()).toBe(PAUSED);
   });
 
-  it('the overview leads to all that fail, the worst first', async () => {
+  it('the overview links to all failing ones, the worst first', async () => {
     const to = await ownReceiver(deliveriesWith(503));
     const { id } = await ownSubscription(to);
     await on.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));

@@ -5,7 +5,7 @@ import { ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
-it('an event is counted, erased after a confirmation, and says so with its deliveries', async () => {
+it('an event is counted, erased after a confirmation, and then shown as erased, with its deliveries', async () => {
   const to = await ownReceiver();
   const { id: subscriptionId } = await ownSubscription(to);
   const data = { id: 'ses-1', status: 'approved', metadata: { name: 'Zoë <b>Ångström</b>' } };
@@ -55,7 +55,7 @@ it('a value that is too long is refused with the reason', async () => {
   await page.getByText('user_id: Expected string to have <=2000 characters.').waitFor();
 });
 
-it('a value without an event is cancelled, and nothing is erased', async () => {
+it('an erasure that finds no event can be cancelled, and nothing is erased', async () => {
   const { page } = await signedIn();
   await page.goto('/erasures?field=user_id&value=nobody');
   await page.getByRole('button', { name: 'Count' }).click();

@@ -34,7 +34,7 @@ describe('an event', () => {
     expect(new URL(page.url()).searchParams.get('why')).toBe(none);
   });
 
-  it('answers on a narrow screen without a wider page', async () => {
+  it('answers on a narrow screen without making the page wider than the screen', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);
     const { body } = await on.publish(sampleEvent());

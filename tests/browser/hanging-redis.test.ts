@@ -52,7 +52,7 @@ describe('the page', () => {
     },
   );
 
-  it('shows that an action failed beside the mark, not over it', async () => {
+  it('shows the message about a failed action beside the mark for old data, not over it', async () => {
     const redis = await redisServer();
     const world = await ownWorld({ redisUrl: redis.url });
     atEnd(() => process.kill(redis.pid, 'SIGCONT'));

@@ -34,7 +34,7 @@ describe('the keyboard', () => {
     await page.keyboard.press('Enter');
     await page.locator('#content:focus').waitFor();
   });
-  it('keeps its place after an action or a dialog, and is at the content if that place is gone', async () => {
+  it('keeps the focus after an action or a dialog, and moves it to the content if the focused element is gone', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
     await page.goto(`/subscriptions/${id}`);
@@ -67,7 +67,7 @@ describe('the keyboard', () => {
 });
 
 describe('a filter', () => {
-  it('keeps another one that was changed before it and is not on screen yet', async () => {
+  it('keeps the change of another filter that was made just before, and is not shown yet', async () => {
     const { page } = await signedIn();
     await page.goto('/deliveries?status=failed&event_type=session.expired');
     await page.getByText('No matching deliveries').waitFor();
@@ -78,7 +78,7 @@ describe('a filter', () => {
     });
     expect(await page.evaluate('location.search')).toBe('');
   });
-  it('of a page that was left does not lead back to it', async () => {
+  it('that takes effect after the user has left its page does not lead back to that page', async () => {
     const { page } = await signedIn();
     const letLoad = await holdBack(page, /\/assets\/audit-[^/]*\.js$/);
     await page.clock.install();

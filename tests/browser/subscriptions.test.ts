@@ -33,7 +33,7 @@ describe('signing in', () => {
     await page.goto('/');
     await page.waitForURL('**/sign-in');
   });
-  it('says nothing of an expired session if a read finds it gone before the sign-out is answered', async () => {
+  it('shows no message about an expired session if a read is refused before the sign-out is answered', async () => {
     const { page, signIn } = await visit();
     await page.goto('/');
     await signIn();
@@ -54,7 +54,7 @@ describe('signing in', () => {
     await signInPage.waitFor();
     expect(await page.getByText('Your session has ended.').count()).toBe(0);
   });
-  it.each(['shown', 'loading'])('in one tab lets another go on whose sign-in page is %s', async (state) => {
+  it.each(['shown', 'loading'])('in one tab also signs in another tab whose sign-in page is %s', async (state) => {
     const { page, context, signIn } = await signedIn();
     const subscription = await ownSubscription(await ownReceiver());
     const other = await context.newPage();
@@ -92,7 +92,7 @@ describe('signing in', () => {
     await other.getByRole('menuitem', { name: 'Pause' }).click();
     await other.getByText('Paused: nothing is sent').waitFor();
   });
-  it('is not undone by a read of the session that left before it', async () => {
+  it('is not undone by the response to a read of the session that was sent before it', async () => {
     const { page, signIn } = await visit();
     // This read may take as long as the sign-in does.
     await page.addInitScript('AbortSignal.timeout = () => new AbortController().signal');
@@ -242,7 +242,7 @@ describe('a subscription', () => {
     await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
   });
 
-  it('closes its dialogs when the way back leads to another one', async () => {
+  it('closes its dialogs when the back button leads to another subscription', async () => {
     const to = await ownReceiver();
     const [first, second] = [await ownSubscription(to), await ownSubscription(to)];
     const { page } = await signedIn();
@@ -306,7 +306,7 @@ describe('a subscription', () => {
     expect((await on.subscription(id)).description).toBe('a long text');
   });
 
-  it('says so where a proxy in front of the console answers with a page of its own', async () => {
+  it('is replaced by an error message if a proxy in front of the console answers with its own page', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page, problems } = await signedIn();
     await page.goto(`/subscriptions/${id}`);
@@ -326,7 +326,7 @@ describe('a subscription', () => {
     problems.length = 0;
   });
 
-  it('is deleted after a confirmation that was asked for while the code of dialogs was loading', async () => {
+  it('is deleted after a confirmation, even if the code of dialogs was still loading when it was asked for', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
     const letLoad = await holdBack(page, '**/overlays-*.js');
@@ -338,7 +338,7 @@ describe('a subscription', () => {
     await page.waitForURL('**/subscriptions');
   });
 
-  it('is not deleted by a question that was asked before the browser went back', async () => {
+  it('is not deleted by a confirmation dialog that was open when the browser went to another page', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
     await page.goto('/subscriptions');
@@ -373,7 +373,7 @@ describe('a subscription', () => {
     expect(calls).toBe(before);
   });
 
-  it('leaves the operator alone who has gone to another page before its deletion is answered', async () => {
+  it('does not lead to another page when its deletion is answered after the operator has left the page', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
     const letArrive = await holdBack(page, `**/v1/subscriptions/${id}`, 'DELETE');
@@ -387,7 +387,7 @@ describe('a subscription', () => {
     expect(new URL(page.url()).pathname).toBe('/audit');
   });
 
-  it('are resumed together where failures have paused them; what an operator paused stays paused', async () => {
+  it('that failures have paused is resumed with all others like it; one that an operator has paused stays paused', async () => {
     const to = await ownReceiver();
     const [failed, other] = [await ownSubscription(to), await ownSubscription(to)];
     for (const { id } of [failed, other]) await on.operate('POST', `/v1/subscriptions/${id}/pause`);
