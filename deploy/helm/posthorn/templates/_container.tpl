@@ -10,7 +10,7 @@
 {{- range $name, $_ := include "posthorn.secrets" . | fromJson }}
 - { name: {{ $name }}_FILE, value: /etc/posthorn/secrets/{{ $name }} }
 {{- end }}
-{{- /* A worker serves nothing but what is for operations. */}}
+{{- /* A worker serves only the routes for operations. */}}
 - { name: PORT, value: {{ $values.port | default .root.Values.operationsPort | quote }} }
 {{- if $values.port }}
 - { name: OPERATIONS_PORT, value: {{ .root.Values.operationsPort | quote }} }
@@ -60,7 +60,7 @@ readinessProbe:
   timeoutSeconds: 3
   failureThreshold: 2
 {{- if and $values.drainSeconds (gt (int $values.drainSeconds) 0) }}
-# SIGTERM closes the port. Until every proxy has heard that this pod is going, it must still answer.
+# SIGTERM closes the port. Until every proxy knows that this pod is going away, it must still respond.
 lifecycle:
   preStop:
     sleep: { seconds: {{ $values.drainSeconds }} }

@@ -6,14 +6,14 @@
 {{- $name | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* What selects the pods of an app. Takes {root, app}. */}}
+{{/* The labels that select the pods of an app. Takes {root, app}. */}}
 {{- define "posthorn.selector" -}}
 app.kubernetes.io/name: posthorn
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .app }}
 {{- end -}}
 
-{{/* Takes {root, app}; without app, the labels of what belongs to all. */}}
+{{/* The labels of a resource. Takes {root, app}; without app, those of a resource that all apps share. */}}
 {{- define "posthorn.labels" -}}
 {{- if .app }}
 {{- include "posthorn.selector" . }}
@@ -32,7 +32,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{/* A value as the text that an environment variable has: Helm reads every number as a float. */}}
+{{/* A value as the text of an environment variable. Integers stay integers, although Helm reads numbers as floats. */}}
 {{- define "posthorn.text" -}}
 {{- if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
