@@ -1,4 +1,4 @@
-/** For tests of live streams: reads server-sent events, and finds gaps in what came. */
+/** For tests of live streams: reads server-sent events, and finds gaps in them. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { atEnd } from './own.ts';
 import { OPERATOR_TOKEN } from './world.ts';

@@ -17,7 +17,7 @@ beforeAll(async () => {
   redisFolder = dirname(found[redisServer.name]!);
 });
 
-/** What a script says first comes after a build of the apps, which takes a minute on a busy machine. */
+/** A script's first output comes after a build of the apps, which takes a minute on a busy machine. */
 const SAID_LIMIT_MS = 2 * HUNG_MS;
 
 /** The path, including the Redis of this run, which scripts with another POSTHORN_DIR would not find. */

@@ -62,7 +62,7 @@ export async function ownApps(env: Record<string, string>, options: AppsOptions 
   return { ...apiClients(ingestUrl, (await operator.ready).url), ingestUrl, ingest, worker, operator };
 }
 
-/** Overwrites fields of a subscription's record, for states that no API and no current process writes. The world has one partition. */
+/** Overwrites fields of a subscription's record, for states that no API and no process writes. Needs one partition. */
 export async function overwriteSubscription(
   { redis, prefix }: World,
   subscriptionId: string,
@@ -71,7 +71,7 @@ export async function overwriteSubscription(
   await redis.hset(`${prefix}:{0}:subscription:${subscriptionId}`, fields);
 }
 
-/** Opens the store of a world with one partition, for what no API writes. The caller stops it. */
+/** Opens the store of a world with one partition, for data that no API writes. The caller stops it. */
 export async function openOwnStore({ env, prefix }: Pick<World, 'env' | 'prefix'>) {
   const opened = openStore(
     {
@@ -87,7 +87,7 @@ export async function openOwnStore({ env, prefix }: Pick<World, 'env' | 'prefix'
   return opened;
 }
 
-/** The same, until the end of the test. */
+/** Opens the store like `openOwnStore`, and stops it at the end of the test. */
 export async function ownStore(world: Pick<World, 'env' | 'prefix'>): Promise<Store> {
   const opened = await openOwnStore(world);
   atEnd(() => opened.stop());
@@ -117,6 +117,7 @@ export function ownEnv(change: Record<string, string> = {}): Record<string, stri
   });
   return env;
 }
+
 /** Starts an ingest and a console process, waits until they are ready, and returns clients of their APIs. */
 export async function ownApis(env: Record<string, string>) {
   const [ingest, operator] = [ownProcess('ingest', env), ownProcess('console', env)];

@@ -8,7 +8,7 @@ export interface Process extends ScriptProcess {
   output: string[];
 }
 
-/** Returns the lines that no test causes on purpose: errors in the log, and output that is not a log line. */
+/** Returns the lines that no test expects: errors in the log, and output that is not a log line. */
 export function complaintsOf({ output }: Process): string[] {
   return output.filter((line) => !line.startsWith('{') || /"level":"(error|fatal)"/.test(line));
 }
@@ -22,7 +22,7 @@ export const BASE_ENV = {
   NODE_COMPILE_CACHE: join(root, '.posthorn/compile-cache'),
 };
 
-/** What is built; another checkout may be older than builds, and the eager worker is of tests only. */
+/** Returns the built app. Another checkout may be too old to be built, and the eager worker is only for tests. */
 function scriptOf(app: ProcessName, dir: string): string {
   if (app === 'eager-worker') return 'tests/eager-worker.ts';
   return dir === root ? `apps/${app}/dist/main.cjs` : `apps/${app}/src/main.ts`;

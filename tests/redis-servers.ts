@@ -8,7 +8,7 @@ import { type AppsOptions, atEnd, ownApps, ownClient, ownReceiver } from './own.
 import { worldEnv } from './world.ts';
 
 const say = () => undefined;
-/** More than there are sentinels: as long as this many must agree that the master is down, there is no failover. */
+/** A quorum larger than the number of sentinels: with it, there is no failover. */
 const NEVER_REACHED = 99;
 let folders = 0;
 

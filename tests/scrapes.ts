@@ -2,7 +2,7 @@
 import { eventually } from '@posthorn/testing';
 
 const MINUTES_APART = 2;
-/** Values that are times. In the recording they keep their distance to the scrape. */
+/** Metrics whose values are times. The recording moves them, so that they keep their age at the scrape. */
 const TIMES = /_last_success_timestamp_seconds$/;
 /** The text of a scrape that fails. */
 const GONE = '# gone';
@@ -29,7 +29,7 @@ export function createRecorder(targets: Record<string, string>) {
     }
   };
   const last = new Map<string, string>();
-  /** Apps compute their metrics once a second, and each time some figure of the process has changed. */
+  /** Scrapes until the metrics are new: apps compute them once a second, and some figure of the process then changes. */
   const nextScrape = (app: string, url: string) =>
     eventually(`new metrics of ${app}`, async () => {
       const text = await scrapeOne(url);

@@ -9,7 +9,7 @@ const OTHERS = 10_000;
 export async function addManySubscriptions(store: Store, firstMs: number, paused = 0): Promise<void> {
   await Promise.all(
     Array.from({ length: OTHERS }, async (_, i) => {
-      // A search looks at ids too, and a random one may begin with a word of the tests. Of these ids none does.
+      // Not random: a search also looks at ids, and a random id may contain a word that a test searches for.
       const id = subscriptionIdOfKey(`customer ${i}`);
       const fields = { url: `https://hooks-${i}.example/in`, description: `Customer ${i}`, sealedSecret: 'sealed' };
       const made = newSubscription(

@@ -44,7 +44,7 @@ export interface Cast {
   close(): Promise<void>;
 }
 
-/** A copy of an RDB file, which has what Redis had at a moment between these two. */
+/** A copy of an RDB file: what Redis had at some moment between the two times. */
 export interface Backup {
   rdb: Buffer;
   begunAtMs: number;
@@ -93,7 +93,8 @@ export async function startCast(
     for (let i = 0; i < count; i++) {
       const port = await freePort();
       const own = { ...env, PORT: String(port) };
-      // The first of each app is of the other checkout, and the very first makes the record of the installation.
+      // The first process of each app runs from the other checkout. The very first one creates the record of the
+      // installation.
       const from = i === 0 ? beside : root;
       const url = `http://127.0.0.1:${port}`;
       const member: Member = { app, url, env: own, dir: from, process: start(app, own, from), stopped: false };
@@ -102,7 +103,7 @@ export async function startCast(
     }
   }
   await Promise.all(members.map(untilReady));
-  // Of processes that have been replaced.
+  // Complaints of processes that were replaced.
   const earlier: string[] = [];
   const cast: Cast = {
     members,
@@ -159,7 +160,7 @@ export async function startCast(
   return cast;
 }
 
-/** Has Redis write its RDB file. Resolves with the time by which all that the file has was stored. */
+/** Makes Redis write its RDB file. Resolves with a time at which everything in the file had been stored. */
 async function save(url: string): Promise<number> {
   const client = connectRedis({ REDIS_URL: url });
   // It reconnects: Redis may be restarted meanwhile.

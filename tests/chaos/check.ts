@@ -1,4 +1,4 @@
-/** The judge: it knows what publishers were told, what receivers got and what the API says, and nothing about the disturbances. */
+/** The judge of a chaos run: compares the responses to publishers, what receivers got and what the API says. */
 import type { PublishedEvent } from '@posthorn/client';
 import { connectRedis } from '@posthorn/store';
 import { isSigned } from '../signed.ts';
@@ -183,8 +183,9 @@ async function checkAttempts(
 }
 
 /**
- * Checks that a restore did only what docs/backups.md says. It may forget what happened between the start of the backup and the restore,
- * and so repeat deliveries of that time; it may neither forget what was before nor repeat what had ended by then.
+ * Checks that a restore did only what docs/backups.md says. It may forget what happened between the start of the backup
+ * and the restore, and so repeat deliveries of that time. It may not forget anything earlier, or repeat a delivery that
+ * had ended before the backup.
  */
 function checkRestored(
   { begunAtMs, takenAtMs, restoredAtMs, ...figures }: Restored,

@@ -1,7 +1,7 @@
 /**
  * `npm run chaos`: kills and disconnects processes for some minutes and reports whether anything was lost. `--seed=`,
- * `--minutes=`, `--events=` (a second), `--beside=<folder>` (one process of each app is of that checkout, so that an
- * upgrade is under way), `--restore` (a backup is taken and restored on the way).
+ * `--minutes=`, `--events=` (a second), `--beside=<folder>` (one process of each app runs from that checkout, as during
+ * an upgrade), `--restore` (a backup is taken and restored during the run).
  */
 import { readArguments, readNumber } from '../../scripts/arguments.ts';
 import { buildApps } from '../../scripts/build-apps.ts';

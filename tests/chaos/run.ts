@@ -18,10 +18,11 @@ export interface ChaosOptions {
   eventsPerS: number;
   /** Whether workers are also suspended: for some seconds, about as long as others need to take over, and for longer than a job's lock. */
   suspend: boolean;
-  /** Whether workers take over the jobs of a dead one sooner; the minimum number of published events. */
+  /** Whether workers take over the jobs of a dead worker sooner. */
   eager: boolean;
-  /** Another checkout of which one process of each app is: an upgrade that is under way. */
+  /** Another checkout: one process of each app runs from it, as during an upgrade. */
   beside?: string | undefined;
+  /** The minimum number of published events. */
   leastEvents: number;
   /** Whether a backup is taken and restored during the run. */
   restore?: boolean;

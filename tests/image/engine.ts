@@ -8,7 +8,7 @@ import { root } from '../../scripts/folder.ts';
 
 const run = promisify(execFile);
 
-/** A pull that takes longer has no registry to pull from. */
+/** If a pull takes longer, there is no registry. */
 const PULL_LIMIT_MS = 120_000;
 const BUILD_LIMIT_MS = 1_500_000;
 

@@ -1,4 +1,4 @@
-/** Renders the Helm chart, and runs the apps' own settings on what comes out. */
+/** Renders the Helm chart, and reads the rendered settings as the apps do. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -103,8 +103,8 @@ export const deploymentOf = (manifests: Manifest[], app: App) =>
   ofKind<Deployment>(manifests, 'Deployment').find(({ metadata }) => metadata.name.endsWith(`-${app}`));
 
 /**
- * The settings that an app reads in its pod: its environment, with the files of Secrets mounted as Kubernetes would. `secrets` has the
- * text of each, by setting. Throws what the app says if it would not start.
+ * The settings that an app reads in its pod: its environment, with the files of Secrets mounted as Kubernetes would.
+ * `secrets` has the text of each, by setting. Throws the app's error if it would not start.
  */
 export function settingsIn(
   deployment: Deployment,

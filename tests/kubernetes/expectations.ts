@@ -1,4 +1,4 @@
-/** What holds for the manifests of every topology. */
+/** Expectations that the manifests of every topology must meet. */
 import { expect } from '@jest/globals';
 import { type App, type Deployment, ofKind, type PodSpec } from './chart.ts';
 import type { Manifest } from './schemas.ts';

@@ -26,7 +26,7 @@ function happening<T>(
 const SECOND = 1_000;
 const worker = fc.nat(WORKERS - 1);
 const address = fc.constantFrom(...ADDRESSES);
-/** Usually all steps; otherwise up to some step in the middle. */
+/** The number of steps after which a process stops: usually more than its work takes, otherwise fewer. */
 const steps = fc.oneof(
   { weight: 2, arbitrary: fc.constant(Number.MAX_SAFE_INTEGER) },
   { weight: 1, arbitrary: fc.nat(12) },
@@ -100,7 +100,7 @@ export const commands: fc.Arbitrary<Command>[] = [
     },
     (_on, rarely) => rarely === 0,
   ),
-  // And a worker sends a delivery of a bulk replay while that is cancelled.
+  // The same: a worker sends a delivery of a bulk replay while the replay is being cancelled.
   happening(
     'cancelHalfway',
     fc.tuple(address, worker, outcome, steps, fc.nat(2)),
@@ -118,7 +118,7 @@ export const commands: fc.Arbitrary<Command>[] = [
     },
     (_on, [, , , , rarely]) => rarely === 0,
   ),
-  // And a worker has a job without a slot for it, and parks its delivery after others have got that job.
+  // The same: a worker has no slot for a job, and parks its delivery after another worker has got the job.
   happening(
     'parkTooLate',
     fc.tuple(worker, fc.nat(3)),

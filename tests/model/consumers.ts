@@ -42,7 +42,7 @@ export interface WorkerOptions {
 /** Takes a job. Resolves to what begins it; undefined if none waits. */
 export type TakeJob = () => Promise<(() => void) | undefined>;
 
-/** Whether a worker has its jobs still. */
+/** Whether a worker still has its jobs. */
 interface Owner {
   name: string;
   lostAtMs: number | undefined;
@@ -124,7 +124,7 @@ export function createConsumers(raw: Store, now: () => number) {
               expect([found.id, ended.code, hasLostSince(generation)]).toEqual([found.id, ended.code, true]);
             const jobs = [...(ended.next && 'job' in ended.next ? [ended.next.job] : []), ...(ended.parkedJobs ?? [])];
             const claimed = owner.generation;
-            // From here on it says whether what was read of those jobs may be outdated.
+            // From here on `stoodStill` is about the next jobs: whether what was read of them may be outdated.
             task.stoodStill = false;
             beginNext = () => {
               for (const job of jobs) begin(job, next, claimed, task.stoodStill);

@@ -1,6 +1,6 @@
 /**
- * The state machines of a delivery and of an address (specification 3, interface 6), written a second time from the specification to
- * judge the production code.
+ * The state machines of a delivery and of an address (specification 3, interface 6), written a second time from the
+ * specification to judge the production code.
  */
 import {
   type AttemptError,

@@ -49,7 +49,7 @@ try {
 }
 process.exit(failed ? 1 : 0);
 
-/** What follows can take hours: a mistake is found before. */
+/** Reads the options. Refuses bad ones at once, because the run can take hours. */
 function readOptions() {
   const { only, sample, seed } = readArguments({
     only: { type: 'string', default: PARTS.join(',') },

@@ -1,4 +1,4 @@
-/** Single mutations that matter by themselves, of which most are in files that no other part mutates. */
+/** Single mutations that are important by themselves. Most are in files that no other part mutates. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Mutant } from './mutant.ts';

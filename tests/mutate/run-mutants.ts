@@ -18,8 +18,8 @@ export interface Bench {
 }
 
 /**
- * Runs the tests of each mutant. `stages` are lists of jest's arguments; a later stage runs only if the tests of the earlier
- * one passed. Throws if tests fail without a mutation, since every mutant would then seem to be killed.
+ * Runs the tests of each mutant. `stages` are lists of jest's arguments; a later stage runs only if the tests of the
+ * earlier one passed. Throws if tests fail without a mutation, since every mutant would then seem to be killed.
  */
 export async function runMutants(
   benches: readonly Bench[],

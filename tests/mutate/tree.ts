@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 export const REPOSITORY = join(import.meta.dirname, '../..');
 
 /**
- * Copies every file that git tracks or would track. Installed packages are linked, but packages of the workspace are linked to the
- * copy, so that the copied apps import a mutated `packages/core`. Returns the path of the copy.
+ * Copies every file that git tracks or would track. Installed packages are linked, but packages of the workspace are
+ * linked to the copy, so that the copied apps import a mutated `packages/core`. Returns the path of the copy.
  */
 export function copyTree(): string {
   const tree = mkdtempSync(join(tmpdir(), 'posthorn-mutate-'));
@@ -35,7 +35,7 @@ function linkPackages(tree: string): void {
     if (name !== '@posthorn') link(join(from, name), join(tree, 'node_modules', name));
   }
   for (const name of readdirSync(join(from, '@posthorn'))) {
-    // A relative link, `../../packages/core`, which leads to the copy in the copy.
+    // A relative link such as `../../packages/core`: in the copy, it leads to the package in the copy.
     link(readlinkSync(join(from, '@posthorn', name)), join(tree, 'node_modules/@posthorn', name));
   }
   for (const group of ['apps', 'packages', 'tests']) {

@@ -40,8 +40,8 @@ async function provide(): Promise<OwnRedis | undefined> {
 }
 
 /**
- * Here tests may do no more than with somebody else's Redis (`REDIS_URL`): use keys of their prefix and read the server's state, but
- * change nothing about it. A test that needs more starts its own server.
+ * The rights of tests, which are those that they need in somebody else's Redis (`REDIS_URL`): they may use keys with
+ * their prefix and read the server's state, but not change the server. A test that needs more starts its own server.
  */
 function userOfTests(prefix: string, password: string): string[] {
   const rights = [`~${prefix}-*`, `&${prefix}-*`, '+@all', '-@dangerous', '-@admin', '+info', '+keys'];

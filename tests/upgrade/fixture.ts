@@ -9,11 +9,11 @@ export interface Fixture {
   writtenAt: string;
   /** Settings that the data depend on. */
   env: { KEY_PREFIX: string; PARTITIONS: string; SECRET_ENCRYPTION_KEY: string };
-  /** By name: what the receiver's path is, too. */
+  /** By name, which is also the path at the receiver. */
   subscriptions: Record<string, { id: string; secrets: string[] }>;
-  /** What has not arrived: the events that an upgraded installation still has to deliver to each subscription. */
+  /** The events that have not arrived: an upgraded installation still has to deliver them to each subscription. */
   owed: Record<string, string[]>;
-  /** What has arrived and must not be sent again. */
+  /** The events that have arrived and must not be sent again. */
   arrived: Record<string, string[]>;
   /** Bodies of responses of the operator API, by path. */
   views: Record<string, unknown>;

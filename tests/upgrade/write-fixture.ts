@@ -183,7 +183,7 @@ async function write(to: Receiver): Promise<Fixture> {
     await ended;
   }
   const client = connectRedis({ REDIS_URL: redis.url });
-  // These name the machine. Processes that are gone for a minute leave nothing there either.
+  // These keys name the machine. Without them, the data are as if the processes had been gone for a minute.
   await client.del(`${own.KEY_PREFIX}:{0}:workers`, `${own.KEY_PREFIX}:{0}:workers_seen`);
   const installation = `${own.KEY_PREFIX}:installation`;
   const registered = (await client.hkeys(installation)).filter((field) => field.startsWith('process:'));
