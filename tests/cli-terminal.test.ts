@@ -1,4 +1,4 @@
-/** The command line on a terminal: what it asks, its progress bar, and Ctrl-C. */
+/** The command line on a terminal: what it asks, colors, its progress bar, and Ctrl-C. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -51,10 +51,10 @@ beforeEach(async () => {
   to = await ownReceiver();
 });
 
-async function posthorn(url: string, args: string[], { keys = '', after = '' } = {}) {
+async function posthorn(url: string, args: string[], { keys = '', after = '', env = {} } = {}) {
   const command = [process.execPath, join(root, 'apps/cli/src/main.ts'), ...args];
   const child = spawn(interpreter, ['-c', ON_TERMINAL, after, keys, ...command], {
-    env: { ...BASE_ENV, TERM: 'xterm', POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN },
+    env: { ...BASE_ENV, TERM: 'xterm', POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   // The end of the terminal ends the command line too.
@@ -78,6 +78,17 @@ describe('a question', () => {
     });
     expect(ran.shown).not.toContain('AbortError');
     expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(code === 0 ? 404 : 200);
+  });
+});
+
+describe('a status', () => {
+  it.each([
+    [{}, '\x1b[32mactive\x1b[39m'],
+    [{ NO_COLOR: '1' }, ' active '],
+  ])('is in color on a terminal, but not with NO_COLOR: %j', async (env, status) => {
+    await on.subscribe(to.url);
+    const { code, shown } = await posthorn(on.consoleUrl, ['list'], { env });
+    expect([code, shown]).toEqual([0, expect.stringContaining(status)]);
   });
 });
 
