@@ -61,8 +61,8 @@ export interface ConsumerTimings {
   /** How soon a worker that may have missed a reply asks Redis for its jobs. It asks again with growing pauses. */
   askLostMs: number;
   /**
-   * How long a job stays locked to its worker. Longer than any attempt; renewed before half of it has passed. A dead
-   * worker of an earlier version has no lease: its jobs are taken over only when their locks expire.
+   * How long a job stays locked to its worker. Longer than any attempt; renewed before half of it has passed. The jobs
+   * of a dead worker of BullMQ, which has no lease, are taken over only when their locks expire.
    */
   lockMs: number;
   /** How often the queue looks for jobs whose lock has expired. */

@@ -247,7 +247,6 @@ describe('a trial', () => {
   });
   it('is replaced if a worker that knows no trials has held it', async () => {
     const { id, held, trial } = await resumedWith(2);
-    // What the script of an older version writes.
     const prefix = partitionPrefix(store, partition(id));
     await store.redis.hset(deliveryKey(prefix, trial.deliveryId), { st: '2' });
     await store.redis.zrem(byStatusKey(prefix, 'pending'), trial.deliveryId);

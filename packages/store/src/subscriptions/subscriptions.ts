@@ -234,11 +234,9 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
   };
 }
 
-/** A trial that an older version left behind when it changed the status counts as none. */
 function decodeLastResume(record: Record<string, string>): LastResume | null {
   const outcome = RESUME_OUTCOMES.find((known) => known === record.resume_outcome);
-  if (outcome === undefined || (outcome === 'trying' && record.status !== RESUMING)) return null;
-  return { atMs: Number(record.resume_at), outcome, deliveryId: record.trial ?? null };
+  return outcome ? { atMs: Number(record.resume_at), outcome, deliveryId: record.trial ?? null } : null;
 }
 
 function encodeValidation({ response, connection, ...found }: Validation): string {
