@@ -40,8 +40,8 @@ interface Documented {
 }
 
 /**
- * In what tells users to do something; decisions tell what was done. Lines of shell blocks, indented lines and code
- * spans that begin with the name of a program.
+ * The commands in documents that tell users to do something, so not in decisions: lines of shell blocks, indented lines
+ * and code spans that begin with the name of a program.
  */
 function documentedCommands(): Documented[] {
   const files = globSync(['*.md', 'docs/**/*.md', 'packages/*/README.md', 'deploy/**/*.md'], { cwd: root });
@@ -170,6 +170,7 @@ describe('a command in the documentation', () => {
       results.push([command, await ended(spawn('bash', ['-c', filled], { cwd: dir, env: { PATH: path } }))]);
     }
     expect(results.filter(([, result]) => result !== 0)).toEqual([]);
+    expect(results).not.toEqual([]);
   });
 });
 

@@ -412,7 +412,8 @@ describe('responses', () => {
     checks(schemas.deliveryWithAttemptsSchema, await get(`/v1/deliveries/${failed.id}`));
     checks(schemas.pageOf(schemas.deliverySchema), await get('/v1/deliveries'));
     checks(schemas.eventSchema, await get(`/v1/events/${event.id}`));
-    // From here on the receiver succeeds: one more failed delivery would pause the address, and POST /v1/replays would be refused.
+    // From here on the receiver succeeds: one more failed delivery would pause the address, and POST /v1/replays would
+    // be refused.
     failing.answerWith(200);
     checks(schemas.deliverySchema, (await on.operate('POST', `/v1/deliveries/${failed.id}/replay`)).body);
     checks(schemas.sessionSchema, await get('/v1/session'));

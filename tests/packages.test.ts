@@ -105,7 +105,7 @@ it.each(NODES)(
   async (_, node, options) => {
     const { project } = installPackage('client');
     const to = await ownReceiver((_request, response) => {
-      // One that stops is given time for a collection of garbage, which ends what fetch knows of its signal up to Node 22.
+      // A response that stops leaves time for a garbage collection. Up to Node 22, that makes fetch forget its signal.
       if (to.requests.length === 1) response.write('{');
       else response.end('{"id":"e","duplicate":false,"deliveries":0}');
     });

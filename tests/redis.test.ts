@@ -108,7 +108,8 @@ describe('with a Redis that', () => {
       await Promise.all(Array.from({ length: 50 }, () => untilTaken(`evt_${count++}`)));
     }
     await to.received(count, isDelivery);
-    // A command whose reply was broken off is sent again: then the event is known (200). Or the publisher repeats it after 503.
+    // A command whose reply was broken off is sent again: then the event is known (200). Or the publisher repeats it
+    // after 503.
     expect([...statuses].filter((status) => ![200, 202, 503].includes(status))).toEqual([]);
     expect(to.requests.filter(isDelivery)).toHaveLength(count);
     expect(complaintsOf(ingest)).toEqual([]);

@@ -102,7 +102,8 @@ describe('Sentinel', () => {
     await accepted(() => publish(sampleEvent({ id: 'evt_before' })));
     process.kill(master.pid, 'SIGKILL');
     await allowFailover();
-    // The only replica becomes the master, so there is no replica to wait for: stored and delivered, but the response is 503.
+    // The only replica becomes the master, so there is no replica to wait for: the event is stored and delivered, but
+    // the response is 503.
     await eventually('an event through the new master', async () => {
       await publish(sampleEvent({ id: 'evt_after' }));
       return to.requests.some(({ headers }) => headers['service-event-id'] === 'evt_after');

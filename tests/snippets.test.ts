@@ -22,8 +22,8 @@ interface Vector {
 const vectors: Vector[] = JSON.parse(readFileSync(join(SNIPPETS, 'vectors.json'), 'utf8'));
 
 /**
- * A program around the snippet. It reads a line for each vector, four fields in base64 between tabs, and prints true or false. An empty
- * header is to it a request without one, where the language has a word for that.
+ * A program around the snippet. It reads a line for each vector, four fields in base64 between tabs, and prints true or
+ * false. An empty header is to it a request without one, where the language has a word for that.
  */
 interface Language {
   snippet: string;

@@ -1,5 +1,5 @@
 /** Apps that start before their Redis: meanwhile they respond to probes and callers, and then they continue by themselves. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -8,19 +8,11 @@ import { freePort } from '../scripts/free-port.ts';
 import { startRedis, startServer } from '../scripts/redis/server.ts';
 import { atEnd, ownClient, ownProcess, ownReceiver } from './own.ts';
 import { complaintsOf, type Process } from './processes.ts';
+import { newDir } from './redis-servers.ts';
 import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
 const APPS = ['ingest', 'worker', 'console'] as const;
 const PASSWORD = 'redis-pa55word';
-/** A test that takes longer hangs. */
-const HUNG_MS = 60_000;
-let folders = 0;
-function newDir(): string {
-  const dir = join(import.meta.dirname, `../.posthorn/start-${process.pid}-${folders++}`);
-  mkdirSync(dir, { recursive: true });
-  atEnd(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
 async function redisServer(port: number, extra: string[] = [], dir = newDir()) {
   const redis = await startRedis(dir, { port, say: () => undefined, extra });
   atEnd(() => redis.stop());
@@ -94,7 +86,7 @@ async function startApps(change: Record<string, string>) {
 const said = ({ output }: Process, text: string) => output.filter((line) => line.includes(text));
 const isReady = (app: Process) => said(app, '"msg":"ready"').length > 0;
 const reportsOutage = (app: Process, why = "can't be used") =>
-  eventually(`a report on ${why}`, () => said(app, why).length > 0 || endedEarly(app), HUNG_MS);
+  eventually(`a report on ${why}`, () => said(app, why).length > 0 || endedEarly(app));
 function endedEarly({ child, output }: Process): never | false {
   if (child.exitCode === null) return false;
   throw new Error(`The app exited: ${output.join('\n')}`);
@@ -153,7 +145,7 @@ describe.each([
     await subscribe(to.url);
     expect((await publish(sampleEvent({ id: 'evt_early' }))).status).toBe(202);
     await to.received(1, isDelivery);
-    await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1, HUNG_MS);
+    await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
     for (const { app, url } of apps) {
       expect((await get(`${url}/readyz`)).status).toBe(200);
       await eventually('metrics that know Redis', async () =>
@@ -260,7 +252,7 @@ describe('apps that wait for their Redis', () => {
       await reportsOutage(app, `Redis at 127.0.0.1:${port} can't be used: connect ECONNREFUSED`);
     await redisServer(port, [], dir);
     for (const { app, url } of apps) {
-      await eventually('readiness', async () => (await get(`${url}/readyz`)).status === 200, HUNG_MS);
+      await eventually('readiness', async () => (await get(`${url}/readyz`)).status === 200);
       expect(said(app, 'redis.failed')).toEqual([]);
     }
   });
@@ -306,7 +298,7 @@ describe('apps that wait for their Redis', () => {
     await admin.call('ACL', 'SETUSER', 'posthorn', '-@write');
     await reportsOutage(worker, "can't be used: ERR The user executing the script can't run");
     await admin.call('ACL', 'SETUSER', 'posthorn', '+@all');
-    await eventually('readiness', async () => (await get(`${workerUrl}/readyz`)).status === 200, HUNG_MS);
+    await eventually('readiness', async () => (await get(`${workerUrl}/readyz`)).status === 200);
     expect(said(worker, 'queue.failed')).toEqual([]);
   });
 

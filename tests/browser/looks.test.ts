@@ -1,6 +1,7 @@
 /**
- * Every page at both widths and in both color schemes, beside 10,000 other subscriptions: nothing overflows, axe finds nothing serious, and
- * a screenshot is made. The pages are those of routes.ts; a page for one resource needs an example here.
+ * Every page at both widths and in both color schemes, beside 10,000 other subscriptions: nothing overflows, axe finds
+ * nothing serious, and a screenshot is made. The pages are those of routes.ts; a page for one resource needs an example
+ * here.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -102,7 +102,7 @@ async function write(to: Receiver): Promise<Fixture> {
     return eventually(`${count} ${status} of ${name}`, async () => (await deliveriesOf(name, status)).length >= count);
   };
 
-  // What ends: successes, failures that pause an address, replays, a rotated secret, an erasure, a deleted subscription.
+  // Work that ends: successes, failures that pause an address, replays, a rotated secret, an erasure, a deletion.
   const first = await start('worker', { RETRY_DELAYS: '20ms', PAUSE_AFTER: '2' });
   await publish('good', { reference: 'order-1', metadata: { user_id: 'user-1' } });
   await publish('good', { id: 'session-erased', metadata: { user_id: 'user-erased' } });
@@ -148,7 +148,8 @@ async function write(to: Receiver): Promise<Fixture> {
   first.child.kill('SIGTERM');
   await first.ended;
 
-  // What waits: a retry, an attempt in flight when its worker dies, what is held, what nobody has attempted, a bulk replay.
+  // Work that waits: a retry, an attempt in flight when its worker dies, a held delivery, one without an attempt, and a
+  // bulk replay.
   const second = await start('worker', { RETRY_DELAYS: '30s,30s' });
   const retrying = await publish('retrying');
   await until('retrying', 'waiting_for_retry', 1);
