@@ -140,13 +140,13 @@ local function admit(sub)
 end
 
 -- Marks the delivery of an active job to be parked by the next endParking. Returns false if the delivery has another
--- job or has ended. With `isTold` its address is returned to the worker, which then releases it when a slot becomes
--- free.
-local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, isTold)
+-- job or has ended. With `tellsWorker` its address is returned to the worker, which then releases the delivery when a
+-- slot becomes free.
+local function parkJob(jobId, id, sub, st, newest, created, retryMs, nowMs, tellsWorker)
   local generation = string.match(jobId, '%.(.+)$') or '0'
   if park(id, generation, sub, st, newest, created, retryMs, nowMs, endOfOutageMs, false) == 'superseded' then return false end
   jobsToEnd[#jobsToEnd + 1] = KEY_QUEUE .. jobId
-  if isTold and not parkedAddresses[sub] then
+  if tellsWorker and not parkedAddresses[sub] then
     parkedAddresses[sub] = true
     parkedAddresses[#parkedAddresses + 1] = sub
   end
