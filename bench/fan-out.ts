@@ -46,7 +46,7 @@ async function measured(system: System, rounds: number) {
   return figures;
 }
 
-/** From publishing to arrival at 100 events a second: plain, Posthorn, and Posthorn beside one event to `size` addresses a second. */
+/** Measures arrival at 100 events a second, plain and by Posthorn, and responses beside fan-outs to `size` addresses. */
 export async function benchLatency(bench: Bench, size: number, seconds: number) {
   const plain = await startPlain(bench, 'plain', 1);
   const plainAges = await measureLatency(plain, seconds);

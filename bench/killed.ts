@@ -58,7 +58,7 @@ async function killUnderLoad(system: System, { perS }: Load): Promise<Killed> {
       await system.publish(id);
       accepted.add(id);
     };
-    // Calls that get no response because ingest was killed owe nothing.
+    // An event is accepted only if its call got a response: the kill ends some calls without one.
     calls.push(publish().catch(() => undefined));
   }
   const killedAtMs = Date.now();

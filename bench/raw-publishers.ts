@@ -1,6 +1,6 @@
 /**
- * Publishers that cost little themselves: single events over connections that stay open, each sent as soon as the one
- * before it was answered.
+ * Publishers that cost little CPU themselves: they send single events over connections that stay open, each event as
+ * soon as the response to the one before has arrived.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import type { PublishedEvent } from '@posthorn/client';
 import { PUBLISHER_KEY } from './harness.ts';
 
 export interface RawPublishers {
-  /** Opens the connections, those too that ingest has closed because nothing came for long. */
+  /** Opens the connections, and replaces those that ingest has closed because they were idle. */
   connect(): Promise<void>;
   /** Publishes so many events, at least one on each connection. Throws if one is not accepted. */
   publish(count: number): Promise<void>;

@@ -4,11 +4,11 @@ import type { Bench } from './harness.ts';
 export interface Run {
   bench: Bench;
   quick: boolean;
-  /** How often what is measured is repeated. */
+  /** The number of repetitions of each measurement. */
   rounds: number;
   /** A tenth of the number in a quick run. */
   size(full: number): number;
-  /** The file that says how to call a further system. */
+  /** The path of a file that says how to call another system. */
   target: string | undefined;
 }
 

@@ -42,8 +42,8 @@ export async function benchStart(bench: Bench, rounds: number): Promise<Record<s
 }
 
 /**
- * Memory of each process in MB, of all without what they share with files (`ownMb`), and CPU of all for a delivery in
- * microseconds, after `events` single events to one address each.
+ * Measures after `events` single events to one address each. Resolves with the memory of each process in MB (`mb`), the
+ * memory of all processes that is not shared with files (`ownMb`), and the CPU of all for a delivery in microseconds.
  */
 export async function benchProcessMemory(bench: Bench, events: number) {
   return {

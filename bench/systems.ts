@@ -22,7 +22,7 @@ export interface System {
   publishToAll(id: string): Promise<void>;
   fanOut: number;
   receiver: BenchProcess;
-  /** Their processes, with all that they have started. */
+  /** The ids of its processes, including all that they have started. */
   pids: { services: number[]; stores: number[] };
   /** Kills all processes at once and starts them again; resolves when all are ready. Only of systems that the bench starts itself. */
   restart?(): Promise<void>;
