@@ -223,7 +223,7 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
-  it('delays only the partitions of a master that hangs: the others attempt, retry, release and accept', async () => {
+  it('delays only the partitions of a master that hangs: the others attempt, retry, release, accept and notify', async () => {
     const nodes = await startCluster([], NEVER_MS);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
     const limits = { ADDRESS_CONCURRENCY: '1', HOST_CONCURRENCY: '100', RELEASE_RATE: '1' };
@@ -283,6 +283,13 @@ describe('Redis Cluster', () => {
       await eventually(`an event of the same addresses as others that hang`, () => requests(id) > 0);
     }
     await eventually('all that was held', () => held.every((id) => requests(id) > 0));
+    // It has to be told that an event has succeeded. Partition 4 comes after partitions of it.
+    const other = ownClient({ REDIS_URL: nodes[well]!.url });
+    const beatAtMs = async () => Number((await other.zrange('posthorn:{0}:workers_seen', '0', '0', 'WITHSCORES'))[1]);
+    const seenAtMs = await beatAtMs();
+    await other.xadd('posthorn:{4}:notices', '*', 'k', 'outage.ended', 'at', Date.now());
+    await eventually('a heartbeat', async () => (await beatAtMs()) > seenAtMs);
+    await eventually('a notice', async () => (await other.xlen('posthorn:{4}:notices')) === 0);
     const lateId = await idOn(well);
     const late = sampleEvent({ id: lateId, type: onHung });
     const refusal = await on.publish(late);

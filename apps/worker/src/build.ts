@@ -36,6 +36,7 @@ import { createMaintenance } from './maintenance/maintenance.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createNoticeService } from './notices.ts';
 import { createOutbound } from './outbound.ts';
+import { createReports } from './reports.ts';
 import { createResealing } from './reseal-secrets.ts';
 import { Slots } from './slots/slots.ts';
 import { createTail } from './tail.ts';
@@ -92,6 +93,7 @@ export function buildWorker(
       }),
       checkAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
       createHeartbeat({ ...base, ...outbound, workerId, settings }),
+      createReports({ ...base, ...outbound }),
       createNoticeService({
         ...base,
         holder: workerId,

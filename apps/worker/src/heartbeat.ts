@@ -1,13 +1,10 @@
-/** Every 2 seconds, writes to Redis that this worker is alive, its counts, what has succeeded, and the sites that it has reached. */
+/** Every 2 seconds, writes to Redis that this worker is alive. */
 import { hostname } from 'node:os';
-import { eachInTurn } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger, type Service, version } from '@posthorn/runtime';
-import { announceRules, deregisterWorker, type Store, saveReachedSites, sendHeartbeat } from '@posthorn/store';
-import type { SucceededEvents } from './attempts/succeeded-events.ts';
+import { announceRules, deregisterWorker, type Store, sendHeartbeat } from '@posthorn/store';
 import type { WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { Outages } from './outage/network-outage.ts';
-import type { ReachedSites } from './outage/reached-sites.ts';
 
 export interface HeartbeatContext {
   store: Store;
@@ -18,17 +15,15 @@ export interface HeartbeatContext {
     WorkerSettings,
     'WORKER_CONCURRENCY' | 'ADDRESS_CONCURRENCY' | 'RETRY_DELAYS' | 'PAUSE_AFTER' | 'ATTEMPT_TIMEOUT' | 'RELEASE_RATE'
   >;
-  counts: AttemptCounts;
-  succeededEvents: SucceededEvents;
+  counts: Pick<AttemptCounts, 'inFlight'>;
   outages: Pick<Outages, 'current'>;
-  reachedSites: ReachedSites;
 }
 
 const HEARTBEAT_EVERY_MS = 2_000;
 
-/** Publishes the rules and registers the worker at the start; at the stop, adds the last counts and deregisters it. */
+/** Publishes the rules and registers the worker at the start; deregisters it at the stop. */
 export function createHeartbeat(context: HeartbeatContext): Service {
-  const { store, clock, logger, workerId, settings, counts, succeededEvents, outages, reachedSites } = context;
+  const { store, clock, logger, workerId, settings, counts, outages } = context;
   const identity = { id: workerId, host: hostname(), pid: process.pid, version, startedAtMs: clock.now() };
   const beat = () => {
     const outageSinceMs = outages.current()?.startedAtMs ?? null;
@@ -36,8 +31,6 @@ export function createHeartbeat(context: HeartbeatContext): Service {
     const state = { concurrency, addressConcurrency, inFlight: counts.inFlight, outageSinceMs, clockMs: clock.now() };
     return sendHeartbeat(store, { ...identity, ...state });
   };
-  const saveSites = () => saveReachedSites(store, reachedSites.takeUnsaved(clock.now()), clock.now());
-  const deregister = () => deregisterWorker(store, workerId);
   return createRepeating({
     name: 'heartbeat',
     everyMs: HEARTBEAT_EVERY_MS,
@@ -50,8 +43,8 @@ export function createHeartbeat(context: HeartbeatContext): Service {
       });
       await beat();
     },
-    run: () => eachInTurn([beat, counts.flush, succeededEvents.flush, saveSites], (work) => work()),
-    onStop: () => eachInTurn([counts.flush, succeededEvents.flush, deregister], (work) => work()),
+    run: beat,
+    onStop: () => deregisterWorker(store, workerId),
     logger,
   });
 }

@@ -1,13 +1,5 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
-import {
-  atMost,
-  DAY_MS,
-  eachInTurn,
-  errorOfStatus,
-  type Notice,
-  type NoticeType,
-  throwRejections,
-} from '@posthorn/core';
+import { atMost, DAY_MS, errorOfStatus, type Notice, type NoticeType, throwRejections } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -117,25 +109,29 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   };
 
   const canPost = () => isOver(all);
+  const sendAll = async (partition: number): Promise<void> => {
+    if (context.isCutOff() && !canPost()) {
+      await giveUpLease(store, 'notifier', partition, holder);
+      return;
+    }
+    const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
+    if (!(await hold())) return;
+    await reportDropped(context, partition);
+    await whileMore(() => logNew(partition));
+    let after: string | undefined;
+    await whileMore(async () => {
+      if (!canPost()) return false;
+      after = await post(partition, after);
+      return after !== undefined && (await hold());
+    });
+  };
   return async (): Promise<void> => {
     const withNotices = await partitionsWithNotices(store);
-    const some = partitions.filter((partition) => withNotices.has(partition));
-    await eachInTurn(some, async (partition) => {
-      if (context.isCutOff() && !canPost()) {
-        await giveUpLease(store, 'notifier', partition, holder);
-        return;
-      }
-      const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
-      if (!(await hold())) return;
-      await reportDropped(context, partition);
-      await whileMore(() => logNew(partition));
-      let after: string | undefined;
-      await whileMore(async () => {
-        if (!canPost()) return false;
-        after = await post(partition, after);
-        return after !== undefined && (await hold());
-      });
-    });
+    const results: PromiseSettledResult<void>[] = [];
+    // One after the other, since they share what `NOTICE_URL` can take. One whose master is away keeps none of the others.
+    for (const partition of partitions)
+      if (withNotices.has(partition)) results.push(...(await Promise.allSettled([sendAll(partition)])));
+    throwRejections(results);
   };
 }
 
