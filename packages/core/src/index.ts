@@ -7,6 +7,7 @@ export * from './audit-summary.ts';
 export * from './basics/active-list.ts';
 export * from './basics/at-most.ts';
 export * from './basics/await-values.ts';
+export * from './basics/bare-host.ts';
 export * from './basics/chunks.ts';
 export * from './basics/cut-text.ts';
 export * from './basics/durations.ts';

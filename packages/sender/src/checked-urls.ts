@@ -1,5 +1,5 @@
 /** Parses and checks the URL of a request. Results are cached, because the same URLs are used again and again. */
-import { atMost, knownOrNew } from '@posthorn/core';
+import { atMost, bareHost, knownOrNew } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { type AllowedNetworks, checkUrl } from './guard.ts';
 import type { SendResult } from './result.ts';
@@ -36,7 +36,7 @@ function checkedUrlOf(text: string, allowed: AllowedNetworks): CheckedUrl | Send
   return {
     origin: url.origin,
     path: url.pathname + url.search,
-    hostname: url.hostname.replace(/^\[|\]$/g, ''),
+    hostname: bareHost(url.hostname),
     port: Number(url.port) || (isSecure ? 443 : 80),
     isSecure,
   };

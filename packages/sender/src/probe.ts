@@ -1,6 +1,6 @@
 /** Checks whether a host can be reached: it resolves the name and connects, and sends nothing. */
 import { connect, isIP } from 'node:net';
-import { withTimeLimit } from '@posthorn/core';
+import { bareHost, withTimeLimit } from '@posthorn/core';
 import { createCheckedUrls } from './checked-urls.ts';
 import type { AllowedNetworks } from './guard.ts';
 import { guardedLookup } from './guarded-lookup.ts';
@@ -31,7 +31,7 @@ export function createProbe({ allowedNetworks, resolve, timeoutMs, onConnected }
   const lookup = guardedLookup(allowedNetworks, resolve);
   return {
     async name(hostname) {
-      if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) return 'dns';
+      if (isIP(bareHost(hostname)) !== 0) return 'dns';
       return await withTimeLimit(timeoutMs, resolve(hostname)).then(
         () => 'reached',
         () => 'dns',

@@ -1,6 +1,6 @@
 /** Remembers recently reached sites, one name per domain, and one host per network and domain: the witnesses of an outage (network-outage.ts). */
 import { isIP } from 'node:net';
-import { atMost, HOUR_MS } from '@posthorn/core';
+import { atMost, bareHost, HOUR_MS } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { getDomain } from 'tldts-icann';
 import { randomSample } from '../random-sample.ts';
@@ -112,7 +112,7 @@ export function createReachedSites() {
 /** The owner of a host decides to which IP it resolves: the domain of its name. An IP is its own owner. */
 function ownerOf(origin: string): string {
   const hostname = URL.parse(origin)?.hostname ?? origin;
-  return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? domainOf(hostname) : hostname;
+  return isIP(bareHost(hostname)) === 0 ? domainOf(hostname) : hostname;
 }
 
 /**

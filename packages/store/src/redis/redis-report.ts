@@ -1,7 +1,7 @@
 /** Reports why Redis can't be used: each reason at once, then once a minute. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { StorageUnavailable } from '@posthorn/core';
+import { bareHost, StorageUnavailable } from '@posthorn/core';
 import type { HostAndPort, RedisSettings } from './connect-redis.ts';
 import { typedError } from './storage-errors.ts';
 
@@ -60,7 +60,7 @@ function describeServers(settings: RedisSettings): { where: string; addresses: H
   if (nodes.length > 0) return { where: `Redis Cluster at ${list(nodes)}`, addresses: [...nodes], tls };
   if (sentinels.length > 0)
     return { where: `Redis behind the sentinels at ${list(sentinels)}`, addresses: [...sentinels], tls };
-  const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) };
+  const address = { host: bareHost(hostname), port: Number(port || 6379) };
   return { where: `Redis at ${hostname}:${address.port}`, addresses: [address], tls };
 }
 
