@@ -63,6 +63,25 @@ it.each(files)('%s begins with its job, belongs to a script, and reads no argume
   expect(sources.get(file)).not.toMatch(/\b(ARGV|KEYS)\b/);
 });
 
+/** The names that a part declares for those that include it. */
+function declaredBy(part: string): string[] {
+  const lists = sources.get(`lib/${part}.lua`)?.matchAll(/^local (?:function )?(\w+(?:, \w+)*)/gm) ?? [];
+  return Array.from(lists, ([, names = '']) => names.split(', ')).flat();
+}
+
+it.each(files)('%s includes the parts that it uses, and no other', (file) => {
+  const code = sources.get(file)?.replace(/--.*/g, '') ?? '';
+  const own = new Set(code.match(/(?<=local function )\w+/g));
+  const calls = new Set(code.match(/\b\w+(?=\()/g));
+  const words = new Set(code.match(/\w+/g));
+  for (const part of files.flatMap((other) => /^lib\/(.+)\.lua$/.exec(other)?.[1] ?? [])) {
+    const names = declaredBy(part).filter((name) => !own.has(name));
+    const isIncluded = sources.get(file)?.includes(`--@include ${part}\n`) ?? false;
+    if (isIncluded) expect([part, names.some((name) => words.has(name))]).toEqual([part, true]);
+    else expect(names.filter((name) => calls.has(name))).toEqual([]);
+  }
+});
+
 it('each constant is used', () => {
   const words = new Set(allSources.match(/\w+/g));
   expect(Object.keys(CONSTANTS).filter((name) => !words.has(name))).toEqual([]);

@@ -1,6 +1,7 @@
 -- Holds a delivery whose address is not active, if that is still so and the job's `generation` is the current one. It
 -- is one script because a delivery that is held just after its address became active would never be released. Returns 1
 -- if the delivery is held now, 0 if the worker must read delivery and address again.
+--@include status
 --@include delivery-key
 --@include put-on-hold
 --@include may-pass

@@ -4,6 +4,7 @@
 -- the delivery's partition, empty for the partition of the call.
 -- Returns {for each job {result of park, code of endJob, next job or false}; addresses whose deliveries were parked
 -- instead of their jobs being taken}.
+--@include park
 --@include delivery-key
 --@include end-job
 --@include next-job

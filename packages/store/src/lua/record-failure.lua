@@ -6,6 +6,7 @@
 -- it: the number of recorded attempts must be `number` - 1.
 -- Returns {'recorded', 'repeated' (it was recorded before) or 'over' (the delivery has ended); 1 if this paused the
 -- address; deliveries parked at the address}.
+--@include notify
 --@include delivery-key
 --@include status
 --@include fail

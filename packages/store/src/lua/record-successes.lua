@@ -8,6 +8,7 @@
 -- {for each success {'recorded', 'repeated' (it was recorded before) or 'over' (the delivery has ended); deliveries
 -- parked at the address; code of endJob; next job or false; jobs of parked deliveries}; addresses whose deliveries were
 -- parked}.
+--@include count-parked
 --@include delivery-key
 --@include succeed
 --@include end-job

@@ -7,6 +7,8 @@
 -- keeps its later time.
 -- Returns for each lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error. An
 -- error in one lane does not affect the others.
+--@include delivery-key
+--@include status
 --@include add-job
 --@include release-held
 --@include put-on-hold

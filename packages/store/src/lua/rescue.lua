@@ -2,6 +2,7 @@
 -- `limit` entries of an index of unfinished deliveries (`key`), made until `beforeMs`, after the entry `afterId` of
 -- `afterMs`. It is one script so that a delivery which gets its job at the same moment does not get a second one.
 -- Returns {entries looked at, records read, jobs made, time of the last entry, id of the last entry}.
+--@include delivery-key
 --@include add-job
 
 -- Puts the job of a retry that is not due yet among the delayed ones, as BullMQ does. Wakes nobody: every few seconds,

@@ -4,6 +4,7 @@
 -- process of a release without trials has recorded its attempt. If no delivery is left in any lane, the address becomes
 -- active. Returns {'sent', delivery, attempts recorded}; {'waiting'} if a trial is on its way, or other duties have yet
 -- to move deliveries into the held lane; {'over'} if the address is not resuming any more.
+--@include delivery-key
 --@include add-job
 --@include release-held
 --@include end-resume

@@ -3,6 +3,7 @@
 -- The new deliveries wait in the parked lane, so that a replay of any size puts no job ahead of other addresses.
 -- `candidates` are failed deliveries whose event still exists; `firstId` is the first delivery of their chain of
 -- replays. Returns 1 if the step was done now, else 0.
+--@include append
 --@include delivery-key
 --@include replay
 --@include notify

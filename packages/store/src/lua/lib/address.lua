@@ -1,5 +1,7 @@
 -- Reads the address of a subscription, once in each run of a script: several jobs may be for the same address. `fields`
 -- has its ADDRESS_FIELDS for the worker, as one text, with an empty url.
+--@include joined
+
 local addresses = {}
 local function readAddress(sub)
   local key = KEY_SUBSCRIPTION .. sub

@@ -1,4 +1,5 @@
 -- Takes the next jobs of a partition with what their attempts need, and parks deliveries whose address has no room.
+--@include count-parked
 --@include delivery-key
 --@include add-job
 --@include next-due-at

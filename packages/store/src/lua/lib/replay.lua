@@ -1,5 +1,6 @@
 -- Makes a replay, a new delivery of the event of a failed one, and adds it to the chain of replays. `failed` has the
 -- fields st, f, e, k, p of the failed delivery. Returns what make returns.
+--@include delivery-key
 --@include make
 
 local function replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)

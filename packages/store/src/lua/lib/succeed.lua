@@ -1,7 +1,6 @@
 -- Ends a delivery as succeeded, with its last attempt. `found` has the delivery's fields st, n, s, c, x, b. Returns
 -- whether the delivery was the trial of a resume.
 --@include delivery-key
---@include joined
 --@include address
 --@include list-succeeded
 --@include outcome
