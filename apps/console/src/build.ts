@@ -50,10 +50,11 @@ import { replayRoutes } from './routes/replay-routes.ts';
 import { sessionRoutes } from './routes/session-routes.ts';
 import { signatureRoutes } from './routes/signature-routes.ts';
 import { subscriptionRoutes } from './routes/subscription-routes.ts';
-import { decodeTailItem, tailRoutes } from './routes/tail-routes.ts';
+import { tailRoutes } from './routes/tail-routes.ts';
 import { timelineRoute } from './routes/timeline-route.ts';
 import { securityHeaders } from './security-headers.ts';
 import { storageProblem } from './storage-problem.ts';
+import { decodeTailItem } from './tail-item.ts';
 
 const noStore: RequestHandler = (_request, response, next) => {
   response.set('Cache-Control', 'no-store');

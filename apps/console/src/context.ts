@@ -7,7 +7,7 @@ import type { Directory, PublishedEntry, Store } from '@posthorn/store';
 import type { ConsoleSettings } from './config.ts';
 import type { FeedHub } from './feed-hub.ts';
 import type { Operators } from './operators.ts';
-import type { TailItem } from './routes/tail-routes.ts';
+import type { TailItem } from './tail-item.ts';
 
 export interface ConsoleContext {
   settings: ConsoleSettings;

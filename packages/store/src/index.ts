@@ -107,13 +107,12 @@ export {
   startBatch,
   stepBatch,
 } from './replays/replay-batches.ts';
-export { countCovered } from './replays/replay-count.ts';
+export { countCovered, type ReplayScope } from './replays/replay-count.ts';
 export { cancelReplay, continueReplay, endUnattempted, unattempted } from './replays/replay-decisions.ts';
 export { loadReplays } from './replays/replay-record.ts';
 export { type Rehearsal, rehearseReplay } from './replays/replay-rehearsal.ts';
 export {
   activeReplays,
-  type ReplayScope,
   replayDelivery,
   replaysOf,
   startReplay,

@@ -1,11 +1,9 @@
 /** The live tail of attempts, as server-sent events. */
 import type { Api } from '@posthorn/http';
 import { type TailedAttempt, tailedAttemptSchema, tailQuerySchema } from '@posthorn/operator-api';
-import { decodeTailEntry } from '@posthorn/store';
 import type { z } from 'zod';
 import type { ConsoleContext } from '../context.ts';
 import { sendEventStream } from '../event-stream.ts';
-import { instant } from '../instant.ts';
 
 const MAX_ITEMS = 200;
 
@@ -27,31 +25,6 @@ export function tailRoutes(api: Api, context: ConsoleContext): void {
       });
     },
   });
-}
-
-/** An attempt and its JSON, which all listeners share. */
-export interface TailItem {
-  attempt: TailedAttempt;
-  json: string;
-}
-
-export function decodeTailItem(text: string): TailItem {
-  const entry = decodeTailEntry(text);
-  const attempt: TailedAttempt = {
-    at: instant(entry.startedAtMs),
-    delivery_id: entry.deliveryId,
-    event_id: entry.eventId,
-    event_type: entry.eventType,
-    environment: entry.environment,
-    subscription_id: entry.subscriptionId,
-    attempt: entry.number,
-    outcome: entry.error === null ? 'succeeded' : 'failed',
-    status_code: entry.statusCode,
-    error: entry.error,
-    duration_ms: entry.durationMs,
-    delivery_status: entry.status,
-  };
-  return { attempt, json: JSON.stringify(attempt) };
 }
 
 function matches(attempt: TailedAttempt, query: z.output<typeof tailQuerySchema>): boolean {

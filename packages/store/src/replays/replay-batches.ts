@@ -6,10 +6,10 @@ import { MAX_BATCH_ADDRESSES, newReplayBatchId, newReplayId, type Replay, type R
 import * as keys from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
-import { MAX_COUNTED } from './replay-count.ts';
+import { MAX_COUNTED, type ReplayScope } from './replay-count.ts';
 import { cancelReplay } from './replay-decisions.ts';
 import { loadReplays } from './replay-record.ts';
-import { lastCovered, type ReplayScope, startReplay } from './replays.ts';
+import { lastCovered, startReplay } from './replays.ts';
 
 /** Batches that one run of maintenance takes from a partition. The console usually leaves none. */
 const MAX_BATCHES_AT_ONCE = 20;

@@ -1,11 +1,10 @@
 /** Counts the failed deliveries that a bulk replay covers. */
-import { FAILURE_REASONS, isCovered } from '@posthorn/core';
+import { FAILURE_REASONS, isCovered, type ReplayFilter } from '@posthorn/core';
 import { decodeKind } from '../events/event-record.ts';
 import * as keys from '../keys.ts';
 import { scanSortedSet } from '../lists/sorted-set.ts';
 import { pruneIndex } from '../prune.ts';
 import type { Store } from '../store.ts';
-import type { ReplayScope } from './replays.ts';
 
 /** Records read at once: a few milliseconds of Redis. */
 const CHUNK = 500;
@@ -16,6 +15,14 @@ export const MAX_COUNTED = 50_000;
  * deliveries that ended as expired are as old but still kept, so the search ends after 1,000 that are kept.
  */
 const PRUNED = { maxChunks: 40, maxKept: 1_000 };
+
+/** What a bulk replay covers: the failed deliveries of an address that were made from `fromMs` to `toMs`, both included. */
+export interface ReplayScope {
+  subscriptionId: string;
+  fromMs: number;
+  toMs: number;
+  filter: ReplayFilter;
+}
 
 /**
  * Counts what a bulk replay covers. First removes deliveries whose record has expired from the index, at most `PRUNED`:

@@ -6,7 +6,7 @@ import * as keys from '../keys.ts';
 import type { Position } from '../lists/page.ts';
 import { scanSortedSet } from '../lists/sorted-set.ts';
 import type { Store } from '../store.ts';
-import type { ReplayScope } from './replays.ts';
+import type { ReplayScope } from './replay-count.ts';
 
 /** Records read at once: a few milliseconds of Redis. */
 const CHUNK = 250;

@@ -9,7 +9,6 @@ import {
   judgeCanary,
   newReplayId,
   type Replay,
-  type ReplayFilter,
   StorageUnavailable,
 } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
@@ -25,7 +24,7 @@ import { pairs, scanSortedSet } from '../lists/sorted-set.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
 import { fieldList, type ReplayRefusal, runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
-import { countCovered } from './replay-count.ts';
+import { countCovered, type ReplayScope } from './replay-count.ts';
 import { fieldsOfFilter, loadReplays } from './replay-record.ts';
 
 /** Deliveries replayed in one script: a few milliseconds of Redis. */
@@ -98,14 +97,6 @@ function replaysKeyOf(store: Store, firstId: string): string {
 async function readReplays(store: Store, key: string): Promise<{ id: string; createdAtMs: number }[]> {
   const flat = await store.redis.zrange(key, '0', '-1', 'WITHSCORES');
   return pairs(flat).map(([id, createdAt]) => ({ id, createdAtMs: Number(createdAt) }));
-}
-
-/** What a bulk replay covers: the failed deliveries of an address that were made from `fromMs` to `toMs`, both included. */
-export interface ReplayScope {
-  subscriptionId: string;
-  fromMs: number;
-  toMs: number;
-  filter: ReplayFilter;
 }
 
 interface WantedReplay extends ReplayScope {
