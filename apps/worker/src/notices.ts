@@ -128,7 +128,7 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   return async (): Promise<void> => {
     const withNotices = await partitionsWithNotices(store);
     const results: PromiseSettledResult<void>[] = [];
-    // One after the other, since they share what `NOTICE_URL` can take. One whose master is away keeps none of the others.
+    // One after the other, since they share what `NOTICE_URL` can take. One whose master is away holds up none of the others.
     for (const partition of partitions)
       if (withNotices.has(partition)) results.push(...(await Promise.allSettled([sendAll(partition)])));
     throwRejections(results);
