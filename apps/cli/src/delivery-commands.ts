@@ -78,13 +78,8 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .action(async ({ subscription, event, type, replay, limit, ...filter }) => {
       const query = { subscription_id: subscription, event_id: event, event_type: type, replay_id: replay, ...filter };
       const deliveries = await client.list(schemas.deliverySchema, '/v1/deliveries', query, limit);
-      const ids = print.isJson() ? [] : deliveries.map((item) => item.subscription_id);
-      print.list(
-        deliveries,
-        { ...columns, ...addressColumns(await namesOf(client, ids)) },
-        'No matching deliveries.',
-        limit,
-      );
+      const ofAddress = await addressColumns(client, print.isJson() ? [] : deliveries);
+      print.list(deliveries, { ...columns, ...ofAddress }, 'No matching deliveries.', limit);
     });
 
   program

@@ -23,11 +23,17 @@ export function customerOf({ description }: Pick<SubscriptionName, 'description'
   return cutText(line, MAX_CUSTOMER_CHARACTERS) || null;
 }
 
+type OfAddress = Readonly<{ subscription_id: string }>;
+
 /** The columns of items that belong to an address: its customer, and its url, which comes last because it may be long. */
-export function addressColumns(names: Map<string, SubscriptionName>) {
-  const nameOf = (item: { subscription_id: string }) => names.get(item.subscription_id);
+export async function addressColumns(client: Client, items: readonly OfAddress[]) {
+  const names = await namesOf(
+    client,
+    items.map((item) => item.subscription_id),
+  );
+  const nameOf = (item: OfAddress) => names.get(item.subscription_id);
   return {
-    customer: (item: { subscription_id: string }) => customerOf(nameOf(item) ?? { description: '' }),
-    address: (item: { subscription_id: string }) => nameOf(item)?.url ?? item.subscription_id,
+    customer: (item: OfAddress) => customerOf(nameOf(item) ?? { description: '' }),
+    address: (item: OfAddress) => nameOf(item)?.url ?? item.subscription_id,
   };
 }

@@ -3,7 +3,7 @@ import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
-import { addressColumns, namesOf } from './names.ts';
+import { addressColumns } from './names.ts';
 import { failedFromOption, failedToOption, fromOption, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
 import { bodyOf, isBatch, pathOf, replayAll } from './replay.ts';
@@ -32,8 +32,8 @@ export function addReplayCommands(program: CommandUnknownOpts, client: Client, p
     .action(async ({ subscription, batch, limit }) => {
       const query = { subscription_id: subscription, batch_id: batch };
       const replays = await client.list(schemas.replaySchema, '/v1/replays', query, limit);
-      const ids = print.isJson() ? [] : replays.map((item) => item.subscription_id);
-      print.list(replays, { ...columns, ...addressColumns(await namesOf(client, ids)) }, 'No bulk replays.', limit);
+      const ofAddress = await addressColumns(client, print.isJson() ? [] : replays);
+      print.list(replays, { ...columns, ...ofAddress }, 'No bulk replays.', limit);
     });
   addReplayCommand(program, client, print);
 
@@ -93,8 +93,7 @@ async function printReplay(client: Client, print: Printer, replay: schemas.Start
     print.item(replay);
     return;
   }
-  const ids = print.isJson() ? [] : replay.replays.map((item) => item.subscription_id);
-  const { address } = addressColumns(await namesOf(client, ids));
+  const { address } = await addressColumns(client, print.isJson() ? [] : replay.replays);
   const replays = replay.replays.map((one) => {
     const { id, status, replayed, total, outcome } = one;
     return { id, address: address(one), status, replayed: `${replayed}/${total}`, ...outcome };
