@@ -315,6 +315,34 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
+  it('posts the notices of the other masters where one hangs while a notice of it is posted', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const to = await ownReceiver();
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    await ownApps({ ...env, NOTICE_URL: `${to.url}/notices`, NOTICE_SECRET: 'n'.repeat(32) });
+    const client = ownClient({ REDIS_URL: nodes[0]!.url });
+    const ownerOfPartition = async (partition: number) =>
+      ownerOf(Number(await client.call('CLUSTER', 'KEYSLOT', `{${partition}}`)));
+    const add = async (partition: number) => {
+      const on = ownClient({ REDIS_URL: nodes[await ownerOfPartition(partition)]!.url });
+      await on.xadd(`posthorn:{${partition}}:notices`, '*', 'k', 'outage.ended', 'at', String(Date.now()));
+    };
+    const notices = () => to.requests.filter(({ path }) => path.endsWith('/notices')).length;
+    const answers: ServerResponse[] = [];
+    to.answerWith((_request, response) => void answers.push(response));
+    const [first, later] = [1, 4];
+    expect(await ownerOfPartition(first)).not.toBe(await ownerOfPartition(later));
+    await add(first);
+    await eventually('a notice in flight', () => answers.length > 0);
+    const hung = nodes[await ownerOfPartition(first)]!;
+    process.kill(hung.pid, 'SIGSTOP');
+    atEnd(() => process.kill(hung.pid, 'SIGCONT'));
+    to.answerWith(200);
+    for (const answer of answers) answer.writeHead(200).end();
+    await add(later);
+    await eventually('the notice of another master', () => notices() > 1, 30_000);
+  });
+
   it('with ACK_REPLICAS, accepts events for which a master that hangs is not needed', async () => {
     const nodes = await startCluster([0, 1, 2], NEVER_MS);
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };

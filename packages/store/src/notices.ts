@@ -1,7 +1,11 @@
-/** Notices that have not been posted yet: one stream per partition. A notice is written with its change, and removed by the notifier. */
+/**
+ * Notices that have not been posted yet: one stream per partition. A notice is written with its change, and removed by
+ * the notifier, which goes through the partitions: its calls soon fail where a master of a Cluster does not reply.
+ */
 import type { Notice, NoticeType } from '@posthorn/core';
 import { noticesDroppedKey, noticesKey, partitionPrefix } from './keys.ts';
 import { pairs } from './lists/sorted-set.ts';
+import { withCircuitBreaker } from './redis/circuit-breaker.ts';
 import { allPartitions, type Store } from './store.ts';
 
 /** A notice with its position in the stream. */
@@ -16,9 +20,11 @@ export async function waitingNotices(
   limit: number,
   range: { after?: string | undefined; upTo?: string | undefined },
 ): Promise<WaitingNotice[]> {
-  const key = noticesKey(partitionPrefix(store, partition));
+  const prefix = partitionPrefix(store, partition);
   const start = range.after === undefined ? '-' : `(${range.after}`;
-  const entries = await store.redis.xrange(key, start, range.upTo ?? '+', 'COUNT', limit);
+  const entries = await withCircuitBreaker(store, prefix, () =>
+    store.redis.xrange(noticesKey(prefix), start, range.upTo ?? '+', 'COUNT', limit),
+  );
   return entries.map(([entryId, flat]) => {
     const fields: Partial<Record<string, string>> = Object.fromEntries(pairs(flat));
     return {
@@ -58,12 +64,15 @@ export async function addOutageNotice(
 
 /** Removes notices that have been posted. */
 export async function removeNotices(store: Store, partition: number, entryIds: readonly string[]): Promise<void> {
-  if (entryIds.length > 0) await store.redis.xdel(noticesKey(partitionPrefix(store, partition)), ...entryIds);
+  if (entryIds.length === 0) return;
+  const prefix = partitionPrefix(store, partition);
+  await withCircuitBreaker(store, prefix, () => store.redis.xdel(noticesKey(prefix), ...entryIds));
 }
 
 /** How many notices of a partition were dropped unsent, since more than `MAX_NOTICES` waited, and are not reported yet. */
 export async function droppedNotices(store: Store, partition: number): Promise<number> {
-  return Number(await store.redis.get(noticesDroppedKey(partitionPrefix(store, partition))));
+  const prefix = partitionPrefix(store, partition);
+  return Number(await withCircuitBreaker(store, prefix, () => store.redis.get(noticesDroppedKey(prefix))));
 }
 
 /** Notes that dropped notices have been reported. */
