@@ -1,4 +1,4 @@
-/** How long a sender tries one IP of a name before it starts with the next. */
+/** The IPs of a name: how long a sender tries one before it starts with the next, and which of them have to be admitted. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
@@ -26,5 +26,18 @@ describe.each(senderKinds)('%s: a name whose first IP drops packets', (kind) => 
     atEnd(() => unsubscribe(SOCKETS, watch));
     expect(await from.send(post(receiver.url.replace('127.0.0.1', 'receiver.test')))).toEqual(responded());
     expect(order.slice(0, 3)).toEqual([BLACK_HOLE, '1900 ms', '127.0.0.1']);
+  });
+});
+
+describe('a name whose first IP refuses connections', () => {
+  it.each([true, false])('needs to be admitted at the IP that it is connected to as well: %s', async (isAdmitted) => {
+    const receiver = await testReceiver();
+    const from = testSender({ resolve: resolvingTo(BLACK_HOLE, '127.0.0.1') });
+    const asked: string[] = [];
+    const admit = (ip: string) => asked.push(ip) === 1 || isAdmitted;
+    const result = await from.send({ ...post(receiver.url.replace('127.0.0.1', 'receiver.test')), admit });
+    expect(result).toEqual(isAdmitted ? responded() : { kind: 'not_admitted', ip: '127.0.0.1' });
+    expect(asked).toEqual([BLACK_HOLE, '127.0.0.1']);
+    expect(receiver.requests).toHaveLength(Number(isAdmitted));
   });
 });

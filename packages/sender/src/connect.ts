@@ -27,7 +27,10 @@ export interface Opening {
   ip(): string | null;
 }
 
-/** `admit` is called with the IP that a name resolves to, before the connection; a refusal fails with `IpRefused`. */
+/**
+ * `admit` is called with the first IP that a name resolves to, before the connection, and once another one is connected
+ * to, with that. A refusal fails with `IpRefused`.
+ */
 export type Connect = (
   to: CheckedUrl,
   admit: ((ip: string) => boolean) | undefined,
@@ -51,10 +54,15 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
   const secureContext = createSecureContext({ ca, ciphers: CIPHERS });
   return (to, admit, done) => {
     const { hostname: host, port, origin } = to;
+    let admittedIp: string | undefined;
+    const isAdmitted = (ip: string) => {
+      admittedIp = ip;
+      return admit?.(ip) !== false;
+    };
     const shared = {
       host,
       port,
-      lookup: admit ? admitted(lookup, admit) : lookup,
+      lookup: admit ? admitted(lookup, isAdmitted) : lookup,
       autoSelectFamily: true,
       autoSelectFamilyAttemptTimeout: IP_TIMEOUT_MS,
       noDelay: true,
@@ -72,8 +80,12 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
     const ip = () => socket.remoteAddress ?? steps.ip;
     let handshake: Handshake | undefined;
     socket.once('connect', () => {
-      onConnected?.(origin, socket.remoteAddress ?? '');
-      if (to.isSecure) handshake = handshakes.begin(host, (error) => socket.destroy(error));
+      const reached = socket.remoteAddress ?? admittedIp ?? '';
+      onConnected?.(origin, reached);
+      if (admittedIp !== undefined && reached !== admittedIp && !isAdmitted(reached)) {
+        finish(new IpRefused({ kind: 'not_admitted', ip: reached }));
+        socket.destroy();
+      } else if (to.isSecure) handshake = handshakes.begin(host, (error) => socket.destroy(error));
     });
     if (to.isSecure) {
       limitTlsMessages(socket);

@@ -7,7 +7,10 @@ export interface SendRequest {
   headers: Record<string, string>;
   /** The exact text to send, as UTF-8. */
   body: string | Buffer;
-  /** Called once the IP is known and before anything is sent to it. If it returns false, the attempt is `not_admitted`. */
+  /**
+   * Called once the IP is known and before anything is sent to it; again if another IP of the name is connected to. If
+   * it returns false, the attempt is `not_admitted`.
+   */
   admit?: ((ip: string) => boolean) | undefined;
   /** Called just before the request is written. If it returns false, nothing is sent and the attempt is `aborted`. */
   mayStart?: (() => boolean) | undefined;
