@@ -8,17 +8,18 @@ const DIRECTORY = join(import.meta.dirname, '../page/dist');
 const NOT_BUILT =
   'The page is not built. Run "npm run build" and start the console again; the API and /queues work without it.\n';
 
-/** Returns a router for the page. It must come after all other routes. */
-export function pageRoutes(): Router {
+/** Returns a router for the page that is built in `root`. It must come after all other routes. */
+export function pageRoutes(root = DIRECTORY): Router {
   const router = Router();
   // The names of these files contain a hash of their content.
-  router.use('/assets', files(join(DIRECTORY, 'assets'), { immutable: true, maxAge: '1y' }));
-  router.use(files(DIRECTORY, { maxAge: '1h' }));
-  const index = join(DIRECTORY, 'index.html');
+  router.use('/assets', files(join(root, 'assets'), { immutable: true, maxAge: '1y' }));
+  router.use(files(root, { maxAge: '1h' }));
+  const index = 'index.html';
   router.use((request, response, next) => {
     const wantsPage = request.method === 'GET' && request.accepts(['json', 'html']) === 'html';
     if (!wantsPage || /^\/(v1|assets)(\/|$)/.test(request.path)) next();
-    else if (existsSync(index)) response.set('Cache-Control', 'no-cache').sendFile(index);
+    // With `root`, or it would not be found where the name of a folder above begins with a dot.
+    else if (existsSync(join(root, index))) response.set('Cache-Control', 'no-cache').sendFile(index, { root });
     else response.status(503).type('text').send(NOT_BUILT);
   });
   return router;
