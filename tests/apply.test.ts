@@ -170,6 +170,16 @@ it('shows the secret of a new one whose validation is refused', async () => {
   expect(out).toMatch(/whsec_/);
 });
 
+it('validates with --validate also what no run before has validated', async () => {
+  const file = [{ key: 'acme', url: to.url }];
+  to.answerWith((_request, response) => response.destroy());
+  expect((await apply(file, '--validate')).out).toMatch(/create +acme .* awaiting_validation /);
+  expect((await apply(file)).out).toBe('Nothing to change.\n');
+  to.answerWith(200);
+  expect((await apply(file, '--validate')).out).toMatch(/validate +acme .* active /);
+  expect((await apply(file, '--validate')).out).toBe('Nothing to change.\n');
+});
+
 it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   'prints at %s the secrets of the subscriptions that it has created',
   async (signal) => {

@@ -26,7 +26,7 @@ export function addApplyCommand(program: CommandUnknownOpts, client: Client, pri
     .requiredOption('-f, --file <path>', 'the file; - for the standard input')
     .option('--dry-run', `only show what would change; exit code ${DIFFERS} if something would`)
     .option('--prune', 'delete subscriptions with a key that the file does not have')
-    .option('--validate', 'validate the addresses that are new or changed')
+    .option('--validate', 'validate the addresses that are new, changed or not validated yet')
     .option('--yes', 'delete without asking for confirmation')
     .action((options: Options) => apply(client, print, options));
 }
@@ -35,7 +35,7 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
   const wanted = readSubscriptionsFile(options.file);
   const secrets = readSecrets(wanted);
   const present = await client.list(subscriptionSchema, '/v1/subscriptions', {}, Number.MAX_SAFE_INTEGER);
-  const changes = planChanges(wanted, present, options.prune === true);
+  const changes = planChanges(wanted, present, options);
   for (const warning of doubledEvents(changes, wanted, present)) process.stderr.write(`${warning}\n`);
   if (options.dryRun) {
     showChanges(print, changes);
@@ -129,22 +129,26 @@ async function carryOut(
 ): Promise<void> {
   const row = rowOf(change);
   const at = (id: string, action = '') => `/v1/subscriptions/${id}${action}`;
-  const finish = async ({ id, url, status }: Subscription, mayValidate: boolean, secret: string | null) => {
+  const finish = async ({ id, url, status, validated }: Subscription, secret: string | null) => {
     const made = { ...row, id, url, status, secret };
     done.push(made);
-    if (validate && mayValidate) made.status = (await client.post(subscriptionSchema, at(id, '/validate'))).status;
+    if (validate && !validated) made.status = (await client.post(subscriptionSchema, at(id, '/validate'))).status;
   };
   switch (change.change) {
     case 'create': {
       const { secret_env: secretName, id: _, ...fields } = change.wanted;
       const secret = secrets.get(change.wanted);
       const created = await client.post(subscriptionWithSecretSchema, '/v1/subscriptions', { ...fields, secret });
-      return await finish(created, true, secretName === undefined ? created.secret : null);
+      return await finish(created, secretName === undefined ? created.secret : null);
     }
     case 'update': {
       const fields = Object.fromEntries(Object.entries(change.fields).map(([field, { to }]) => [field, to]));
       const updated = await client.patch(subscriptionSchema, at(change.present.id), fields);
-      return await finish(updated, 'url' in fields, null);
+      return await finish(updated, null);
+    }
+    case 'validate': {
+      const { status } = await client.post(subscriptionSchema, at(change.present.id, '/validate'));
+      return void done.push({ ...row, status, secret: null });
     }
     case 'delete':
       await client.delete(at(change.present.id));

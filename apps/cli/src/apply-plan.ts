@@ -9,15 +9,21 @@ type Field = (typeof FIELDS)[number];
 export type Change =
   | { change: 'create'; wanted: Wanted }
   | { change: 'update'; present: Subscription; fields: Partial<Record<Field, { from: unknown; to: unknown }>> }
+  | { change: 'validate'; present: Subscription }
   | { change: 'delete'; present: Subscription };
 
 /**
  * Returns the changes that turn `present` into `wanted`: updates, then creations, then, if `prune` is set, deletions of
- * subscriptions whose key is not wanted any more. A subscription without a key is never deleted. Throws `UserError` if
- * a new subscription has the url and an environment of an existing one without a key, if two entries are the same
- * subscription, or if an entry's id does not exist.
+ * subscriptions whose key is not wanted any more. A subscription without a key is never deleted. If `validate` is set,
+ * those that are as wanted but not validated, since an earlier validation failed, are among the updates. Throws
+ * `UserError` if a new subscription has the url and an environment of an existing one without a key, if two entries are
+ * the same subscription, or if an entry's id does not exist.
  */
-export function planChanges(wanted: readonly Wanted[], present: readonly Subscription[], prune: boolean): Change[] {
+export function planChanges(
+  wanted: readonly Wanted[],
+  present: readonly Subscription[],
+  { prune = false, validate = false }: { prune?: boolean | undefined; validate?: boolean | undefined },
+): Change[] {
   const byIdentity = new Map(
     present.flatMap((one) => [[one.id, one] as const, ...(one.key ? [[one.key, one] as const] : [])]),
   );
@@ -33,6 +39,7 @@ export function planChanges(wanted: readonly Wanted[], present: readonly Subscri
       named.set(found, identityOf(entry));
       const fields = differences(entry, found);
       if (Object.keys(fields).length > 0) updates.push({ change: 'update', present: found, fields });
+      else if (validate && !found.validated) updates.push({ change: 'validate', present: found });
     } else if (entry.id !== undefined) problems.push(`There is no subscription ${entry.id}.`);
     else {
       const twin = present.find((one) => one.key === null && one.url === entry.url && overlap(one, entry));
