@@ -186,7 +186,16 @@ describe('apps that wait for their Redis', () => {
       'has a key of another type in a partition',
       (client: Client) => client.set('posthorn:{0}:audit', 'x'),
       [],
-      'The key "posthorn:{0}:audit" in Redis is a string, but Posthorn keeps a stream there',
+      'The key "posthorn:{0}:audit" in Redis is a string, but Posthorn keeps a stream there, so another program uses KEY_PREFIX',
+    ],
+    [
+      'has such a key in an installation that has begun',
+      async (client: Client) => {
+        await client.hset('posthorn:installation', 'partitions', 1);
+        await client.set('posthorn:{0}:audit', 'x');
+      },
+      [],
+      "Keep KEY_PREFIX, and move the key away: redis-cli RENAME 'posthorn:{0}:audit'",
     ],
   ])('exit with 1 and one message if it turns out that it %s', async (_what, fill, extra, message) => {
     const [port, dir] = [await freePort(), newDir()];

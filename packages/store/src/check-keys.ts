@@ -56,10 +56,13 @@ export async function checkKeys(store: Store): Promise<{ isEmpty: boolean }> {
   for (const [i, [key, type]] of expected.entries()) {
     const actual = types[i];
     if (actual === 'none' || actual === type) continue;
-    throw new StartError(
-      `The key "${key}" in Redis is a ${actual}, but Posthorn keeps a ${type} there, so another program uses KEY_PREFIX "${store.prefix}". ` +
-        `Choose another KEY_PREFIX, or remove the key if nobody needs it (redis-cli DEL '${key}').`,
-    );
+    // With another prefix, an installation would begin again without its data.
+    const advice =
+      types[0] === 'hash'
+        ? `so another program has written it. Keep KEY_PREFIX, and move the key away: redis-cli RENAME '${key}' '<another name>'.`
+        : `so another program uses KEY_PREFIX "${store.prefix}". ` +
+          `Choose another KEY_PREFIX, or remove the key if nobody needs it (redis-cli DEL '${key}').`;
+    throw new StartError(`The key "${key}" in Redis is a ${actual}, but Posthorn keeps a ${type} there, ${advice}`);
   }
   return { isEmpty: types.every((type) => type === 'none') };
 }
