@@ -192,12 +192,15 @@ describe('a batch', () => {
       { status: 202, duplicate: false },
     ]);
   });
-  it('counts each of its events by its status, as single calls do', async () => {
+  it('counts each of its events by publisher and status, as single calls do', async () => {
     const own = await ownWorld({ workers: 0, env: { PUBLISHER_RATE_LIMIT: '10' } });
-    const counts = async () => {
+    const counts = async (publisher = 'tests') => {
       const text = await (await fetch(`${own.ingestUrls[0]}/metrics`)).text();
-      const samples = text.matchAll(/^posthorn_ingest_events_total\{status="(\d+)"[^}]*\} (\d+)$/gm);
-      return Object.fromEntries(Array.from(samples, ([, status, count]) => [status, Number(count)]));
+      const samples = text.matchAll(
+        /^posthorn_ingest_events_total\{status="(\d+)",publisher="([^"]*)"[^}]*\} (\d+)$/gm,
+      );
+      const its = Array.from(samples).filter(([, , name]) => name === publisher);
+      return Object.fromEntries(its.map(([, status, , count]) => [status, Number(count)]));
     };
     const none = { 200: 0, 202: 0, 403: 0, 409: 0, 413: 0, 422: 0, 429: 0, 500: 0, 503: 0 };
     expect(await counts()).toEqual(none);
@@ -205,10 +208,14 @@ describe('a batch', () => {
     const other = { id, type: 'session.declined' };
     for (const event of [{ id }, { id }, other, { type: 'nonsense' }]) await own.publish(sampleEvent(event));
     await own.publishBatch([sampleEvent(), sampleEvent(), sampleEvent(other), null]);
+    expect((await own.publish(sampleEvent({ environment: 'production' }), `${PUBLISHER_KEY}-sandbox`)).status).toBe(
+      403,
+    );
     // More than are left of the ten of this second.
     expect((await own.publishBatch(Array.from({ length: 20 }, () => sampleEvent()))).status).toBe(429);
     await eventually('new metrics', async () => (await counts())['429'] === 20);
     expect(await counts()).toEqual({ ...none, 200: 1, 202: 3, 409: 2, 422: 2, 429: 20 });
+    expect(await counts('sandbox-only')).toEqual({ ...none, 403: 1 });
   });
   it('puts its deliveries into the queue in the order of its events', async () => {
     const unattended = await ownWorld({ workers: 0 });

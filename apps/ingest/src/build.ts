@@ -54,16 +54,17 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   });
   const registry = createMetrics('ingest');
   registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
+  const publishers = settings.PUBLISHER_KEYS.map(({ name }) => name);
   const quota = createPublisherQuota({
     store,
     quota: settings.PUBLISHER_QUOTA,
-    publishers: settings.PUBLISHER_KEYS.map(({ name }) => name),
+    publishers,
     registry,
     clock,
     logger,
   });
   const sandboxFeed = createSandboxFeed(store, logger);
-  const countEvents = createEventCounts(registry);
+  const countEvents = createEventCounts(registry, publishers);
   const context = publisherContext(settings, { store, quota, countEvents, sandboxFeed, tracing, clock, logger });
   const http = buildHttp(settings, context, registry, storage);
   const sweep = createRepeating({

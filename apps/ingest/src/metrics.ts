@@ -6,22 +6,24 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 /** Matched here, because express takes longer to match the path of a middleware and to strip it from the url. */
 const PUBLISHER_API = /^\/v1(?:[/?]|$)/i;
 
-/** The statuses that an event may get. Each has a sample from the first scrape on, so that `rate()` sees its first event. */
+/** The statuses that an event may get. Each publisher has a sample of each from the first scrape on, so that `rate()` sees its first event. */
 const EVENT_STATUSES = [200, 202, 403, 409, 413, 422, 429, 500, 503];
 
-/** Counts events by the status that each got, on its own or in a batch. */
-export type CountEvents = (status: number, count?: number) => void;
+/** Counts events of a publisher by the status that each got, on its own or in a batch. */
+export type CountEvents = (publisher: string, status: number, count?: number) => void;
 
-export function createEventCounts(registry: Registry): CountEvents {
+export function createEventCounts(registry: Registry, publishers: readonly string[]): CountEvents {
   const events = new Counter({
     name: 'posthorn_ingest_events_total',
-    help: 'Events of known publishers, also those in batches, by status of the response or of the result',
-    labelNames: ['status'],
+    help: 'Events of known publishers, also those in batches, by publisher and by status of the response or of the result',
+    labelNames: ['status', 'publisher'],
     registers: [registry],
   });
-  const ofStatus = byStatus((status) => events.labels({ status }));
-  for (const status of EVENT_STATUSES) ofStatus(status).inc(0);
-  return (status, count) => ofStatus(status).inc(count);
+  const ofPublishers = new Map(
+    publishers.map((publisher) => [publisher, byStatus((status) => events.labels({ status, publisher }))]),
+  );
+  for (const ofStatus of ofPublishers.values()) for (const status of EVENT_STATUSES) ofStatus(status).inc(0);
+  return (publisher, status, count) => ofPublishers.get(publisher)?.(status).inc(count);
 }
 
 /** Measures each call from its headers to the end of the response. */

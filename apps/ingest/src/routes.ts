@@ -112,11 +112,11 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
       try {
         if (context.rateLimit) await context.rateLimit.consume(caller);
         const { status, ...accepted } = await publish(context, callOf(request, response), body);
-        context.countEvents(status);
+        context.countEvents(caller, status);
         response.status(status);
         return accepted;
       } catch (error) {
-        context.countEvents(toAppError(error).status);
+        context.countEvents(caller, toAppError(error).status);
         throw error;
       }
     },
@@ -133,14 +133,14 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     async handle({ body, caller, request, response }) {
       const { length } = body.events;
       await context.rateLimit?.consume(caller, length).catch((error: unknown) => {
-        context.countEvents(toAppError(error).status, length);
+        context.countEvents(caller, toAppError(error).status, length);
         throw error;
       });
       const call = callOf(request, response);
       const results = await inOrderById(body.events, (event, i) =>
         publishInBatch(context, { ...call, trace: parseTraceparent(body.traceparents?.[i]) ?? call.trace }, event),
       );
-      for (const { status } of results) context.countEvents(status);
+      for (const { status } of results) context.countEvents(caller, status);
       if (results.every(({ status }) => status === 503)) {
         throw new AppError('unavailable', 'None of the events is known to be accepted; retry shortly.', {
           retryAfterS: 5,
