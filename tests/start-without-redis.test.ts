@@ -124,6 +124,7 @@ describe.each([
       await operate('POST', '/v1/session', { token: OPERATOR_TOKEN }),
     ];
     for (const { status, headers, body } of refused) {
+      expect(body.detail).toContain('its log says why');
       expect([status, body.code, headers.get('content-type')]).toEqual([
         503,
         'unavailable',

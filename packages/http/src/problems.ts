@@ -31,10 +31,11 @@ export function storageUnavailable(cause: Error, detail = 'Storage is unavailabl
   return new AppError('unavailable', message, { cause, retryAfterS: RETRY_AFTER_S });
 }
 
-/** Returns 503 until storage is open. */
+/** Returns 503 until storage is open. It does not say why: the caller may be anybody. */
 export function requireStorage(isOpen: () => boolean): RequestHandler {
+  const detail = 'Storage has not been reached since the start of this process; its log says why.';
   return (_request, _response, next) => {
-    next(isOpen() ? undefined : storageUnavailable(new Error('Storage is not open yet.')));
+    next(isOpen() ? undefined : storageUnavailable(new Error('Storage is not open yet.'), detail));
   };
 }
 
