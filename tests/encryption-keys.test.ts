@@ -10,7 +10,7 @@ import { createRequestSigner } from '../apps/worker/src/attempts/sign-request.ts
 import { resealSecrets } from '../apps/worker/src/reseal-secrets.ts';
 import { overwriteSubscription, ownProcess, ownReceiver, ownStore, ownWorld } from './own.ts';
 import { isSigned } from './signed.ts';
-import { ENCRYPTION_KEY, OPERATOR_TOKEN, sampleEvent } from './world.ts';
+import { apiClients, ENCRYPTION_KEY, OPERATOR_TOKEN, sampleEvent } from './world.ts';
 
 const older = Buffer.from(ENCRYPTION_KEY, 'base64');
 const newer = randomBytes(32);
@@ -63,6 +63,14 @@ describe('a new key in place of one that is lost', () => {
     const console = ownProcess('console', { ...env, LOG_LEVEL: 'info' });
     const { url } = await console.ready;
     expect(console.output.join('\n')).toContain(warning);
+    const { operate } = apiClients('', url);
+    const [{ id: waiting }] = await before.deliveries('status=pending');
+    for (const answer of [
+      await operate('POST', `/v1/subscriptions/${id}/check-signature`, { header: 't=1,v1=00', body: '{}' }),
+      await operate('GET', `/v1/deliveries/${waiting}/request`),
+    ]) {
+      expect([answer.status, answer.body.detail]).toEqual([409, expect.stringContaining(`opens the secret of ${id}`)]);
+    }
     const response = await fetch(`${url}/v1/subscriptions/${id}/rotate-secret`, {
       method: 'POST',
       headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },

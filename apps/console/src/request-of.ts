@@ -5,11 +5,12 @@ import { USER_AGENT } from '@posthorn/runtime';
 import { deliveryHeaders } from '@posthorn/signing';
 import { loadEvent, loadSubscriptions, type StoredDelivery, sealedSecretsAt } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
+import { openSecret } from './open-secret.ts';
 
 /**
  * Resolves with the request as attempt number `attempt` sent it, or as an attempt would send it now. It has the present
  * address and secrets: if they have changed since the attempt, the request differs from what was sent. Throws
- * `AppError` `not_found`.
+ * `AppError` `not_found`, or `conflict` if a secret can't be opened.
  */
 export async function requestOf(
   { store, secretBox, clock }: ConsoleContext,
@@ -24,7 +25,7 @@ export async function requestOf(
   if (stored.erasedAtMs !== undefined) throw new AppError('not_found', 'Its payload has been erased.');
   const atMs = attempt === undefined ? clock.now() : delivery.attempts[attempt - 1]?.startedAtMs;
   if (atMs === undefined) throw new AppError('not_found', 'There is no such attempt.');
-  const secrets = sealedSecretsAt(subscription, atMs).map((sealed) => secretBox.open(sealed, subscription.id));
+  const secrets = sealedSecretsAt(subscription, atMs).map((sealed) => openSecret(secretBox, sealed, subscription.id));
   const body = eventBody(stored.event);
   const headers = deliveryHeaders(delivery, body, secrets, Math.floor(atMs / 1000));
   return { method: 'POST', url: subscription.url, headers: { ...headers, 'User-Agent': USER_AGENT }, body };

@@ -228,7 +228,10 @@ function explainWaiting(facts: Case, delivery: Delivery): Explanation {
   if (attemptCount === 0) {
     const isLate = lane === undefined && nowMs - createdAtMs > LATE_MS;
     return because('pending', `Not attempted yet. ${waits}`, {
-      ...(isLate && { nextStep: 'See on the overview whether workers are running and keep up.' }),
+      ...(isLate && {
+        nextStep:
+          'See on the overview whether workers are running and keep up. If so, look for secret.unreadable in their logs.',
+      }),
       sinceMs: createdAtMs,
     });
   }

@@ -79,6 +79,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     params: schemas.deliveryParamsSchema,
     query: schemas.requestQuerySchema,
     responses: { 200: { description: 'The request', schema: schemas.requestSchema } },
+    problems: ['conflict'],
     async handle({ params: { id }, query: { attempt } }) {
       return await requestOf(context, await findDelivery(store, id), attempt);
     },

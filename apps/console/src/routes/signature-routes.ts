@@ -7,6 +7,7 @@ import { findEvents, type Store } from '@posthorn/store';
 import { findSubscription } from '../change-subscription.ts';
 import type { ConsoleContext } from '../context.ts';
 import { instant } from '../instant.ts';
+import { openSecret } from '../open-secret.ts';
 
 /** An event's body as a string in JSON: each of its quotes takes two bytes. */
 const MAX_REQUEST_BYTES = 768 * 1024;
@@ -25,13 +26,14 @@ export function signatureRoutes(api: Api, context: ConsoleContext): void {
     body: signatureCheckRequestSchema,
     maxBodyBytes: MAX_REQUEST_BYTES,
     responses: { 200: { description: 'What is wrong', schema: signatureCheckSchema } },
+    problems: ['conflict'],
     async handle({ params: { id }, body: seen }) {
       const { sealedSecret, previousSealedSecret } = await findSubscription(context, id);
       const { signedAtS, clockOffS, ...diagnosis } = diagnoseSignature({
         header: seen.header,
         body: seen.body,
-        secret: secretBox.open(sealedSecret, id),
-        previousSecret: previousSealedSecret === null ? undefined : secretBox.open(previousSealedSecret, id),
+        secret: openSecret(secretBox, sealedSecret, id),
+        previousSecret: previousSealedSecret === null ? undefined : openSecret(secretBox, previousSealedSecret, id),
         sent: await bodiesOf(store, seen.event_id === undefined ? eventIdsIn(seen.body) : [seen.event_id]),
         receivedAtS: seen.received_at === undefined ? undefined : Math.floor(seen.received_at / 1000),
         nowS: Math.floor(clock.now() / 1000),
