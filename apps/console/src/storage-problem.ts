@@ -38,9 +38,17 @@ export function storageProblem(store: Store): ErrorRequestHandler {
     if (unavailable.length === 0 || unavailable.length === store.partitions) {
       throw storageUnavailable(error, `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}`);
     }
-    const detail =
-      `A part of the storage is unavailable: ${describeUnavailable(store, unavailable)}. ` +
-      'The other partitions work: their addresses, events and deliveries can be opened by their ids.';
+    const detail = `A part of the storage is unavailable: ${describeUnavailable(store, unavailable)}. ${await othersOf(store)}`;
     throw new AppError('unavailable', detail, { cause: error, retryAfterS: 5 });
   };
+}
+
+/** Says whether the other partitions work: 30 s after the master with the record of the installation is away, none does. */
+async function othersOf({ format, prefix }: Store): Promise<string> {
+  try {
+    await format.confirm();
+    return 'The other partitions work: their addresses, events and deliveries can be opened by their ids.';
+  } catch {
+    return `The other partitions wait too, until the master that has the key ${prefix}:installation responds.`;
+  }
 }

@@ -26,6 +26,11 @@ describe('storage failures', () => {
     const error = new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN The cluster is down');
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: 'CLUSTERDOWN The cluster is down' });
   });
+  it('says that the server of a slot is away', () => {
+    const error = new Error('Too many Cluster redirections. Last error: ReplyError: MOVED 9842 10.0.0.2:6379');
+    const message = 'No connection to 10.0.0.2:6379, which has slot 9842';
+    expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message });
+  });
   it('says what a slot that is being moved means', () => {
     const message = 'Slot 1584 is being moved to 10.0.0.3:6379, and not used until it is there';
     expect(typedError(new ReplyError('ASK 1584 10.0.0.3:6379'))).toMatchObject({ name: 'StorageUnavailable', message });
