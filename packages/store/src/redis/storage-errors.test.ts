@@ -28,7 +28,7 @@ describe('storage failures', () => {
   });
   it('says that the server of a slot is away', () => {
     const error = new Error('Too many Cluster redirections. Last error: ReplyError: MOVED 9842 10.0.0.2:6379');
-    const message = 'No connection to 10.0.0.2:6379, which has slot 9842';
+    const message = 'No connection to the server of slot 9842 (10.0.0.2:6379)';
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message });
   });
   it('says what a slot that is being moved means', () => {
