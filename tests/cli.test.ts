@@ -405,6 +405,21 @@ describe('posthorn', () => {
     expect(err).toContain(`${started.id} goes on without this command: see "posthorn show ${started.id}".`);
   });
 
+  it('says what a change in several calls has done before a call failed', async () => {
+    const item = { subscription_id: 'sub_1', url: 'https://hooks.acme.example', result: 'resumed', detail: null };
+    for (const [args, data, said] of [
+      [['resume', '--reason', 'operator'], [item], /^sub_1 +resumed/m],
+      [['try-now', '--all'], ['dlv_1', 'dlv_2'], /^tried now +2$/m],
+    ] as const) {
+      to.answerWith(({ body }, response) => {
+        if (body.includes('"cursor":"more"')) response.writeHead(502).end();
+        else response.end(JSON.stringify({ data, next_cursor: 'more' }));
+      });
+      const { code, out, err } = await posthorn([...args], { POSTHORN_URL: to.url });
+      expect([code, out, err]).toEqual([1, expect.stringMatching(said), expect.stringContaining('status 502')]);
+    }
+  });
+
   it('colors no status if its output is not a terminal, unless FORCE_COLOR is set, and prints its version', async () => {
     await on.subscribe(to.url);
     expect((await posthorn(['list'])).out).not.toContain('\x1b');

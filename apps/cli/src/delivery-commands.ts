@@ -5,7 +5,7 @@ import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { addressColumns, namesOf } from './names.ts';
 import { environmentOption, fromOption, limitOption, toOption, typeOption } from './options.ts';
-import { pages } from './pages.ts';
+import { pages, showAll } from './pages.ts';
 import type { Printer } from './print.ts';
 import { UserError } from './user-error.ts';
 
@@ -99,10 +99,8 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
         print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/try-now`));
         return;
       }
-      const tried: string[] = [];
       const some = (cursor?: string) =>
         client.post(schemas.triedNowSchema, '/v1/deliveries/try-now', { ...wanted, cursor });
-      for await (const ids of pages(some)) tried.push(...ids);
-      print.item({ tried_now: tried.length }, { 'tried now': tried.length });
+      await showAll(pages(some), ({ length }) => print.item({ tried_now: length }, { 'tried now': length }));
     });
 }

@@ -18,3 +18,16 @@ export async function* pages<T>(load: (cursor: string | undefined) => Promise<Pa
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);
 }
+
+/** Shows the items of all pages. If one fails, shows those before it, since they stand for what was changed, and throws. */
+export async function showAll<T>(parts: AsyncIterable<T[]>, show: (items: T[]) => void): Promise<T[]> {
+  const items: T[] = [];
+  try {
+    for await (const some of parts) items.push(...some);
+  } catch (error) {
+    if (items.length > 0) show(items);
+    throw error;
+  }
+  show(items);
+  return items;
+}

@@ -7,7 +7,7 @@ import { confirm } from './confirm.ts';
 import { awaitFirstAttempt } from './follow-work.ts';
 import { customerOf } from './names.ts';
 import { environmentOption, limitOption, subscriptionEnvironmentOption, typesOption } from './options.ts';
-import { pages } from './pages.ts';
+import { pages, showAll } from './pages.ts';
 import type { Printer } from './print.ts';
 import { UserError } from './user-error.ts';
 
@@ -149,8 +149,10 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
         return;
       }
       const filter = { status_reason: reason, environment, q: search };
-      const results = only === undefined ? await resumeMatching(client, filter) : await resumeNamed(client, ids);
-      print.list(results, resumeColumns, 'No matching subscription is paused.');
+      const parts = only === undefined ? resumeMatching(client, filter) : resumeNamed(client, ids);
+      const results = await showAll(parts, (all) =>
+        print.list(all, resumeColumns, 'No matching subscription is paused.'),
+      );
       if (results.some(({ result }) => result === 'resumed'))
         print.say(
           'Where the first held delivery fails, the address is paused again: see posthorn list --status paused.',
@@ -189,18 +191,12 @@ const resumeMany = async (client: Client, body: object) =>
   await client.post(schemas.bulkResumeResultSchema, '/v1/subscriptions/resume', body);
 
 /** Resumes the addresses that are paused and match, a call for each page of the paused ones. */
-async function resumeMatching(client: Client, filter: object): Promise<schemas.ResumeResult[]> {
-  const results: schemas.ResumeResult[] = [];
-  for await (const some of pages((cursor) => resumeMany(client, { ...filter, cursor }))) results.push(...some);
-  return results;
+function resumeMatching(client: Client, filter: object): AsyncGenerator<schemas.ResumeResult[]> {
+  return pages((cursor) => resumeMany(client, { ...filter, cursor }));
 }
 
 /** Resumes the named addresses, as many in a call as it takes. */
-async function resumeNamed(client: Client, ids: readonly string[]): Promise<schemas.ResumeResult[]> {
-  const results: schemas.ResumeResult[] = [];
-  for (const some of chunksOf(ids, schemas.MAX_RESUMED)) {
-    const { data } = await resumeMany(client, { subscription_ids: some });
-    results.push(...data);
-  }
-  return results;
+async function* resumeNamed(client: Client, ids: readonly string[]): AsyncGenerator<schemas.ResumeResult[]> {
+  for (const some of chunksOf(ids, schemas.MAX_RESUMED))
+    yield (await resumeMany(client, { subscription_ids: some })).data;
 }
