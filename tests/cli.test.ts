@@ -1,7 +1,9 @@
 /** The command line as an operator uses it, against a complete Posthorn. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { version } from '@posthorn/runtime';
 import {
@@ -52,6 +54,18 @@ describe('posthorn', () => {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     expect([status, stderr]).toEqual([0, '']);
+  });
+
+  it('has its exit code also when nobody reads its output any more', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'posthorn-cli-')), 'subscriptions.yaml');
+    writeFileSync(file, `subscriptions: [{ key: acme, url: '${to.url}' }]`);
+    const command = `${process.execPath} ${join(root, 'apps/cli/src/main.ts')} apply --dry-run -f ${file}`;
+    const child = spawn('bash', ['-c', `exec 3> >(true); wait $!; ${command} >&3`], {
+      env: { ...process.env, POSTHORN_URL: on.consoleUrl, POSTHORN_TOKEN: OPERATOR_TOKEN },
+      stdio: 'ignore',
+    });
+    expect(await once(child, 'close')).toEqual([2, null]);
+    rmSync(dirname(file), { recursive: true });
   });
 
   it('says that its output cannot be written, without a stack', () => {

@@ -47,7 +47,7 @@ for (const command of program.commands) command.showHelpAfterError(`Try posthorn
 
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   // Whoever read the output has enough of it, as in `posthorn deliveries | head`.
-  if (code === 'EPIPE') process.exit(0);
+  if (code === 'EPIPE') process.exit();
   process.stderr.write(`Cannot write the output: ${message}\n`);
   process.exit(1);
 });
