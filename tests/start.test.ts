@@ -130,6 +130,7 @@ describe('npm start', () => {
     const port = await freePort();
     const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port), LOG_LEVEL: 'warn' });
     await run.said('Ctrl-C stops everything');
+    expect(run.output.join('')).toContain('signed and delivered to the sample receiver');
     expect(run.output.join('')).toContain(`POSTHORN_DIR='${dir}' npx posthorn --help`);
     const file = join(dir, 'running.json');
     expect(JSON.parse(readFileSync(file, 'utf8')).urls.console).toBe(`http://127.0.0.1:${port}`);

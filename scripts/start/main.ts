@@ -20,7 +20,7 @@ const runFile = join(dataDir, 'running.json');
 const logDir = join(dataDir, 'logs');
 const say = (line = '') => console.log(line);
 /** Only a delivery that does not come takes longer, such as after an operator has changed the sample receiver's subscription. */
-const DELIVERY_LIMIT_MS = 10_000;
+const DELIVERY_LIMIT_MS = 30_000;
 
 /** Called in reverse order at the end, whatever the reason. Everything that is started registers here at once, ready or not. */
 const cleanUp: (() => Promise<void> | void)[] = [];
