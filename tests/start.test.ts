@@ -168,7 +168,7 @@ describe('npm start', () => {
     await endsWithNpm(first, 5);
     const second = npmRun('start', { POSTHORN_DIR: dir });
     await second.said('Ctrl-C stops everything');
-    expect(second.output.join('')).toContain(`To see why: posthorn why evt_`);
+    expect(second.output.join('')).toContain(`To see why: npx posthorn why evt_`);
     await endsWithNpm(second, 5);
   });
   it('reports a taken port before it starts anything', async () => {

@@ -77,7 +77,7 @@ async function main(): Promise<void> {
   if (delivery) showDelivery(delivery);
   else
     say(
-      `\nThe example event has not reached the sample receiver. To see why: posthorn why ${eventId} ${state.sample.subscriptionId}\n`,
+      `\nThe example event has not reached the sample receiver. To see why: npx posthorn why ${eventId} ${state.sample.subscriptionId}\n`,
     );
   showAddresses(urls, { state, redisUrl: redis.url, dir: dataDir });
   const why = await Promise.race([
