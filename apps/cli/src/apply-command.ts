@@ -33,9 +33,9 @@ export function addApplyCommand(program: CommandUnknownOpts, client: Client, pri
 
 async function apply(client: Client, print: Printer, options: Options): Promise<void> {
   const wanted = readSubscriptionsFile(options.file);
-  const secrets = readSecrets(wanted);
   const present = await client.list(subscriptionSchema, '/v1/subscriptions', {}, Number.MAX_SAFE_INTEGER);
   const changes = planChanges(wanted, present, options);
+  const secrets = readSecrets(changes.flatMap((one) => (one.change === 'create' ? [one.wanted] : [])));
   for (const warning of doubledEvents(changes, wanted, present)) process.stderr.write(`${warning}\n`);
   if (options.dryRun) {
     showChanges(print, changes);
@@ -158,7 +158,7 @@ async function carryOut(
   }
 }
 
-/** The secrets that new subscriptions get, from the environment; read before anything is changed. */
+/** The secrets that these new subscriptions get, from the environment; read before anything is changed. */
 function readSecrets(wanted: readonly Wanted[]): Map<Wanted, string> {
   const secrets = new Map<Wanted, string>();
   for (const entry of wanted) {
