@@ -199,8 +199,21 @@ describe('an outage', () => {
     expect(changes).toEqual(['dns fails', 'over after 3600000']);
     // An attempt that began during the outage may take until after its end to fail.
     clock.nowMs += 5_000;
+    clock.elapsedMs += 5_000;
     expect(await isOurs(noName, url, clock.nowMs - 5_001)).toBe(true);
     expect(await isOurs(noName, url, clock.nowMs - 4_999)).toBe(false);
+  });
+  it('has not ended in the future if the clock is set back after it', async () => {
+    const { isOurs, outages, network, clock } = setUp();
+    expect(outages.endedAtMs()).toBe(0);
+    network.names = false;
+    await isOurs(noName, url);
+    network.names = true;
+    await outages.check();
+    clock.nowMs -= 600_000;
+    clock.elapsedMs += 10;
+    expect(outages.endedAtMs()).toBe(clock.nowMs - 10);
+    expect(await isOurs(noName, url)).toBe(false);
   });
   it('ends by an address that responded lately if the remembered sites stay away', async () => {
     const { isOurs, outages, network, changes } = setUp();

@@ -87,7 +87,8 @@ export class Outages {
    */
   readonly #responded: string[] = [];
   #outage: Outage | undefined;
-  #endedAtMs = 0;
+  /** When the last outage ended, by `elapsedMs`. */
+  #endedAfterMs = Number.NEGATIVE_INFINITY;
   /** When a response or connection was seen last, or nothing was in flight, by `elapsedMs`. */
   #heardAtMs: number;
   #checks = 0;
@@ -102,9 +103,14 @@ export class Outages {
     return this.#outage;
   }
 
-  /** When the last outage of this process ended, in milliseconds since 1970; 0 if there was none. */
+  /**
+   * When the last outage of this process ended, in milliseconds since 1970 by the clock as it is now; 0 if there was none.
+   * A clock is often set right when the network is back: by the time that it showed at the end, everything that is due
+   * until then again would be overdue.
+   */
   endedAtMs(): number {
-    return this.#endedAtMs;
+    const { now, elapsedMs } = this.#options;
+    return Math.max(0, Math.floor(now() - (elapsedMs() - this.#endedAfterMs)));
   }
 
   /** DNS has returned addresses of a name. */
@@ -141,7 +147,7 @@ export class Outages {
       }
       return false;
     }
-    if (this.#outage || startedAtMs <= this.#endedAtMs) return true;
+    if (this.#outage || startedAtMs <= this.endedAtMs()) return true;
     const kind = needs === 'dns' ? 'dns' : 'connection';
     const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(result.ip ?? '');
     const witnesses = this.#options.sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
@@ -175,9 +181,10 @@ export class Outages {
   }
 
   #end(ended: Outage): void {
+    const { now, elapsedMs, onEnd } = this.#options;
     this.#outage = undefined;
-    this.#endedAtMs = this.#options.now();
-    this.#options.onEnd(ended, this.#endedAtMs);
+    this.#endedAfterMs = elapsedMs();
+    onEnd(ended, now());
   }
 
   #prove(evidence: Evidence): void {
