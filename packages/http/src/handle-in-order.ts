@@ -1,5 +1,6 @@
 /** Handles the requests of each connection in order, limits what waits behind them, and answers what is not valid HTTP. */
 import { IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError, type ErrorCode, errorCodes } from '@posthorn/core';
 import { problemDocument } from './problems.ts';
@@ -25,6 +26,16 @@ interface Connection {
   unreadChunks: number;
   /** Closes the connection if the rest of its request does not arrive. */
   late: NodeJS.Timeout | undefined;
+  /** What had arrived when `closeUnused` was last called. */
+  bytesRead: number | undefined;
+}
+
+/** What a server needs for its stop. */
+export interface Connections {
+  /** Announces with the responses in progress that their connections will be closed. */
+  announceClose(): void;
+  /** Closes connections without a request in progress on which nothing has arrived since the last call. */
+  closeUnused(): void;
 }
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
@@ -58,13 +69,20 @@ function problemText(code: ErrorCode, message: string): string {
 /**
  * Handles the requests of a connection one after the other, and reads no more from the connection while any wait.
  * Otherwise, a client that sends requests without waiting for responses could use all memory and block the event loop.
- * A request that times out only because this process does not read it yet gets `moreTimeMs` more.
+ * A request that times out only because this process does not read it yet gets `moreTimeMs` more. Returns the server's
+ * connections.
  */
-export function handleInOrder(server: Server, listener: RequestListener, moreTimeMs: number): void {
-  const connections = new WeakMap<Duplex, Connection>();
+export function handleInOrder(server: Server, listener: RequestListener, moreTimeMs: number): Connections {
+  const connections = new Map<Duplex, Connection>();
   let totalWaiting = 0;
   server.on('connection', (socket) => {
-    const connection: Connection = { current: undefined, waiting: [], unreadChunks: 0, late: undefined };
+    const connection: Connection = {
+      current: undefined,
+      waiting: [],
+      unreadChunks: 0,
+      late: undefined,
+      bytesRead: undefined,
+    };
     connections.set(socket, connection);
     // Node resumes a connection whenever the body of a request is read.
     socket.on('resume', () => {
@@ -73,6 +91,7 @@ export function handleInOrder(server: Server, listener: RequestListener, moreTim
     socket.once('close', () => {
       totalWaiting -= connection.waiting.length;
       clearTimeout(connection.late);
+      connections.delete(socket);
     });
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
@@ -114,6 +133,20 @@ export function handleInOrder(server: Server, listener: RequestListener, moreTim
       socket.pause();
     }
   });
+  return {
+    announceClose() {
+      for (const { current } of connections.values())
+        if (current && !current.response.headersSent) current.response.setHeader('Connection', 'close');
+    },
+    closeUnused() {
+      for (const [socket, connection] of connections) {
+        if (connection.current || socket.writableLength > 0) continue;
+        const { bytesRead } = socket as Socket;
+        if (bytesRead === connection.bytesRead) socket.destroy();
+        connection.bytesRead = bytesRead;
+      }
+    },
+  };
 }
 
 /** Ends a connection after invalid HTTP or a timeout. `code` is the code of Node's error. */

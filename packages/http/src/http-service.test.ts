@@ -40,11 +40,26 @@ describe('stop', () => {
     await begun.promise;
     const stopped = service.stop(60_000);
     finish.resolve();
-    expect(await (await answer).text()).toBe('done');
+    const response = await answer;
+    expect(response.headers.get('connection')).toBe('close');
+    expect(await response.text()).toBe('done');
     await stopped;
     await service.stop(1);
     await expect(fetch(url)).rejects.toThrow();
   });
+  it.each(['', 'GET / HT', 'GET / HTTP/1.1\r\nHos'])(
+    'does not wait for a connection that has sent %j',
+    async (sent) => {
+      const service = await startService(() => undefined);
+      const socket = connect(Number(new URL(service.url()).port), '127.0.0.1');
+      socket.on('error', () => undefined);
+      await once(socket, 'connect');
+      if (sent) await new Promise((written) => socket.write(sent, written));
+      const closed = new Promise((resolve) => socket.resume().once('close', resolve));
+      await service.stop(3_600_000);
+      await closed;
+    },
+  );
   it('closes the connection of an unfinished request after the grace period', async () => {
     const service = await startService(() => undefined);
     const socket = connect(Number(new URL(service.url()).port), '127.0.0.1');

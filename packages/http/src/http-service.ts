@@ -7,7 +7,7 @@ import type { Service, SharedSettings } from '@posthorn/runtime';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Registry } from 'prom-client';
 import { limitConnections } from './connection-limit.ts';
-import { handleInOrder, refuse } from './handle-in-order.ts';
+import { type Connections, handleInOrder, refuse } from './handle-in-order.ts';
 
 /** Time limits for the headers of a request and for the whole request. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -19,8 +19,8 @@ const SOCKET_TIMEOUT_MS = 120_000;
 /** Longer than that of common proxies, so that the proxy closes an idle connection first. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Interval of closing idle connections while the server stops. */
-const CLOSE_IDLE_EVERY_MS = 50;
+/** Interval of closing unused connections while the server stops. */
+const CLOSE_UNUSED_EVERY_MS = 50;
 /** Maximum number of connections that wait to be accepted, if the system allows that many. Others must retry after seconds. */
 const BACKLOG = 4_096;
 /** Further connections are closed when they arrive. Each takes some kilobytes. */
@@ -97,7 +97,7 @@ export function createHttpService(
     requireHostHeader: false,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
-  handleInOrder(server, listener, SOCKET_TIMEOUT_MS);
+  const connections = handleInOrder(server, listener, SOCKET_TIMEOUT_MS);
   server.maxConnections = MAX_CONNECTIONS;
   limitConnections(server, settings, registry);
   let stopping: Promise<void> | undefined;
@@ -116,7 +116,7 @@ export function createHttpService(
       });
     },
     async stop(graceMs) {
-      stopping ??= server.listening ? close(server, graceMs) : Promise.resolve();
+      stopping ??= server.listening ? close(server, connections, graceMs) : Promise.resolve();
       await stopping;
     },
   };
@@ -135,13 +135,15 @@ function withPrototype<C extends typeof IncomingMessage | typeof ServerResponse>
 }
 
 /** Resolves once all connections are closed. Those with requests in flight are cut after `graceMs`. */
-async function close(server: Server, graceMs: number): Promise<void> {
+async function close(server: Server, connections: Connections, graceMs: number): Promise<void> {
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-  // A keep-alive connection would delay the stop after its last response.
-  const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+  // Otherwise a connection without a request would delay the stop: one kept alive after its last response, or one that
+  // has sent nothing or half a request line, which Node does not count as idle.
+  const unused = setInterval(connections.closeUnused, CLOSE_UNUSED_EVERY_MS);
+  connections.announceClose();
   server.close();
   await once(server, 'close');
-  clearInterval(idle);
+  clearInterval(unused);
   clearTimeout(cut);
 }
 
