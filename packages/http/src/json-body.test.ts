@@ -21,6 +21,7 @@ describe('json body', () => {
     ['not UTF-8', json(Buffer.from([0x22, 0xff, 0x22])), 400, 'invalid_json'],
     ['too large', json(JSON.stringify('x'.repeat(200))), 413, 'body_too_large'],
     ['of another type', json('{}', 'text/plain'), 415, 'unsupported_media_type'],
+    ['of a type that begins alike', json('{}', 'application/json5'), 415, 'unsupported_media_type'],
     ['in another charset', json('{}', 'application/json; charset=latin1'), 415, 'unsupported_media_type'],
   ])('a body that is %s results in its problem document', async (_what, init, status, code) => {
     const response = await fetch(await echo(), init);
@@ -105,8 +106,13 @@ describe('json body', () => {
     await eventually('the response', () => text.test(received().split('\r\n\r\n')[1]?.trim() ?? ''));
     expect(received()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
-  it('a valid body is parsed as UTF-8', async () => {
-    const response = await fetch(await echo(), json('{"a":"é"}', 'application/json; charset=UTF-8'));
+  it.each([
+    'application/json; charset=UTF-8',
+    'Application/JSON ; version=1;charset="utf8"',
+    'application/json;odata=verbose',
+    'application/json;',
+  ])('a valid body is parsed as UTF-8: %s', async (type) => {
+    const response = await fetch(await echo(), json('{"a":"é"}', type));
     expect(await response.json()).toEqual({ a: 'é' });
   });
 });

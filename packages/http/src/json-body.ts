@@ -100,12 +100,18 @@ export function jsonBody(options: {
 function checkMediaType(request: Request): void {
   const type = request.headers['content-type'] ?? '';
   // Most clients send just this.
-  if (type !== 'application/json' && !/^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(type)) {
+  if (type !== 'application/json' && !isJson(type)) {
     throw new AppError('unsupported_media_type', 'Send the body as Content-Type: application/json, in UTF-8.');
   }
   if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') {
     throw new AppError('unsupported_media_type', 'Send the body without Content-Encoding.');
   }
+}
+
+/** Only the charset matters: parameters that a recipient does not know must be ignored (RFC 2045, section 1). */
+function isJson(type: string): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8';
+  return /^application\/json\s*(;|$)/i.test(type) && /^utf-?8$/i.test(charset);
 }
 
 function readBytes(request: Request, maxBytes: number, growTo: (arrivedBytes: number) => boolean): Promise<Buffer> {
