@@ -16,7 +16,9 @@ export function pageRoutes(root = DIRECTORY): Router {
   router.use(files(root, { maxAge: '1h' }));
   const index = 'index.html';
   router.use((request, response, next) => {
-    const wantsPage = request.method === 'GET' && request.accepts(['json', 'html']) === 'html';
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    // Whoever takes anything, as curl and probes do, gets the page at its address, and a problem document elsewhere.
+    const wantsPage = isRead && request.accepts(request.path === '/' ? ['html', 'json'] : ['json', 'html']) === 'html';
     if (!wantsPage || /^\/(v1|assets)(\/|$)/.test(request.path)) next();
     // With `root`, or it would not be found where the name of a folder above begins with a dot.
     else if (existsSync(join(root, index))) response.set('Cache-Control', 'no-cache').sendFile(index, { root });
