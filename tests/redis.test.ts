@@ -201,6 +201,21 @@ describe('with a Redis that', () => {
     await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
+  it('carries out a change after the operator got 503, the response says that this may happen', async () => {
+    const redis = await redisServer();
+    const { operate, to } = await system({ REDIS_URL: redis.url, OPERATOR_RATE_LIMIT: '0' });
+    const client = ownClient({ REDIS_URL: redis.url });
+    await client.call('CLIENT', 'PAUSE', '600000', 'WRITE');
+    const body = { url: `${to.url}slow`, event_types: 'all', environment: 'both' };
+    expect(await operate('POST', '/v1/subscriptions', body)).toMatchObject({
+      status: 503,
+      body: { detail: expect.stringMatching(/: Command timed out\. The change may have been made: look before/) },
+    });
+    await client.call('CLIENT', 'UNPAUSE');
+    const list = async () => (await operate('GET', '/v1/subscriptions')).body.data;
+    await eventually('the change', async () => (await list()).length === 2);
+  });
+
   it('accepts no more connections, publishers get 503, and everything continues once it does', async () => {
     const redis = await redisServer();
     const { publish, to, ingest } = await system({ REDIS_URL: redis.url });
