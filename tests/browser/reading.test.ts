@@ -158,6 +158,25 @@ describe('a time', () => {
     await row.getByText('UTC').filter({ visible: true }).waitFor();
   });
 
+  it('below a chart is in the same zone as the others, and names it', async () => {
+    await ownDelivery();
+    const { page } = await signedIn({ timezoneId: 'Asia/Kolkata' });
+    const chart = page.getByRole('figure', { name: 'Attempts over the last 24 hours' });
+    await page.getByText('Last day').click();
+    await chart.getByText('GMT+5:30').waitFor();
+    await chart
+      .getByText(/^\d\d:30$/)
+      .first()
+      .waitFor();
+    await page.getByRole('button', { name: /^Signed in as/ }).click();
+    await page.getByRole('menuitem', { name: 'Times in UTC' }).click();
+    await chart.getByText('UTC').waitFor();
+    await chart
+      .getByText(/^\d\d:00$/)
+      .first()
+      .waitFor();
+  });
+
   it.each([-2, 2])(
     'that is to come or is past is right where the clock of the browser is %i days off',
     async (days) => {
@@ -180,6 +199,16 @@ describe('a time', () => {
       await page.getByRole('row').nth(1).getByText('a few seconds ago').waitFor();
     },
   );
+});
+
+describe('on paper', () => {
+  it('a page has nothing but its content', async () => {
+    const { page } = await signedIn();
+    await page.emulateMedia({ media: 'print' });
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.getByRole('navigation').waitFor({ state: 'hidden' });
+    await page.getByRole('banner').waitFor({ state: 'hidden' });
+  });
 });
 
 describe('on a narrow screen', () => {

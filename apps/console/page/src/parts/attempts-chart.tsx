@@ -1,10 +1,10 @@
 /** A stacked chart of succeeded and failed attempts over time. */
 import { Center } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
-import dayjs from 'dayjs';
 import { lazy, Suspense } from 'react';
 import { Note } from './layout.tsx';
 import { Loading } from './states.tsx';
+import { useZone } from './time.tsx';
 
 const StackedBars = lazy(async () => ({ default: (await import('./stacked-bars.tsx')).StackedBars }));
 
@@ -16,6 +16,7 @@ interface AttemptsChartProps {
 }
 
 export function AttemptsChart({ series, unit, height = 190 }: AttemptsChartProps) {
+  const { inZone, zoneAt } = useZone();
   const total = series.reduce((sum, { succeeded, failed }) => sum + succeeded + failed, 0);
   const failed = series.reduce((sum, period) => sum + period.failed, 0);
   const span = unit === 'minute' ? 'the last hour' : 'the last 24 hours';
@@ -29,7 +30,8 @@ export function AttemptsChart({ series, unit, height = 190 }: AttemptsChartProps
         <Suspense fallback={<Loading height={height} />}>
           <StackedBars
             height={height}
-            data={series.map((period) => ({ ...period, time: dayjs(period.from).format('HH:mm') }))}
+            data={series.map((period) => ({ ...period, time: inZone(period.from).format('HH:mm') }))}
+            zone={zoneAt(series.at(-1)?.from ?? '')}
           />
         </Suspense>
       )}

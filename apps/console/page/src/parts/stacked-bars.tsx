@@ -5,9 +5,11 @@ import { BarChart } from '@mantine/charts';
 interface StackedBarsProps {
   height: number;
   data: { time: string; succeeded: number; failed: number }[];
+  /** In which the times are. */
+  zone: string;
 }
 
-export function StackedBars({ height, data }: StackedBarsProps) {
+export function StackedBars({ height, data, zone }: StackedBarsProps) {
   return (
     <BarChart
       h={height}
@@ -23,6 +25,7 @@ export function StackedBars({ height, data }: StackedBarsProps) {
       withLegend
       legendProps={{ verticalAlign: 'top', height: 30 }}
       maxBarWidth={24}
+      xAxisLabel={zone}
       xAxisProps={{ minTickGap: 30 }}
       yAxisProps={{ allowDecimals: false, width: 44 }}
       barProps={{ isAnimationActive: false }}

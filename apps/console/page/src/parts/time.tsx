@@ -20,6 +20,15 @@ function zoneName(at: string): string {
   return parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
+/** Returns how an instant is shown: in the zone of the browser or in UTC, and the name of that zone. */
+export function useZone() {
+  const [isUtc] = useUtc();
+  return {
+    inZone: (at: string) => (isUtc ? dayjs.utc(at) : dayjs(at)),
+    zoneAt: (at: string) => (isUtc ? 'UTC' : zoneName(at)),
+  };
+}
+
 /** Returns the current time and updates it at an interval. */
 function useNow(everyMs: number): number {
   const [nowMs, setNowMs] = useState(now);
@@ -43,14 +52,14 @@ export const INSTANT_WIDTH = 200;
 
 /** Shows for example `21 Nov, 08:23:11 CET`. In a narrow column the zone is on the next line. */
 export function Instant({ at }: { at: string }) {
-  const [isUtc] = useUtc();
-  const instant = isUtc ? dayjs.utc(at) : dayjs(at);
+  const { inZone, zoneAt } = useZone();
+  const instant = inZone(at);
   const sameYear = instant.year() === dayjs(now()).year();
   return (
     <>
       <Time at={at} text={instant.format(sameYear ? 'D MMM, HH:mm:ss' : 'D MMM YYYY, HH:mm')} />{' '}
       <Text span size="xs" c="dimmed" style={{ whiteSpace: 'nowrap' }}>
-        {isUtc ? 'UTC' : zoneName(at)}
+        {zoneAt(at)}
       </Text>
     </>
   );
