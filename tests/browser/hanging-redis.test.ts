@@ -52,6 +52,23 @@ describe('the page', () => {
     },
   );
 
+  it('that is opened while Redis hangs says so, and appears by itself afterwards', async () => {
+    const redis = await redisServer();
+    const world = await ownWorld({ redisUrl: redis.url });
+    atEnd(() => process.kill(redis.pid, 'SIGCONT'));
+    const browser = await launchBrowser();
+    atEnd(() => browser.close());
+    const { page, signIn } = await openVisit(browser, world.consoleUrl);
+    await page.goto('/sign-in');
+    await signIn();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    process.kill(redis.pid, 'SIGSTOP');
+    await page.reload();
+    await page.getByRole('alert').filter({ hasText: 'The console is unavailable' }).waitFor();
+    process.kill(redis.pid, 'SIGCONT');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+
   it('shows the message about a failed action beside the mark for old data, not over it', async () => {
     const redis = await redisServer();
     const world = await ownWorld({ redisUrl: redis.url });

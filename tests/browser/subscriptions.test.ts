@@ -306,22 +306,38 @@ describe('a subscription', () => {
     expect((await on.subscription(id)).description).toBe('a long text');
   });
 
-  it('is replaced by an error message if a proxy in front of the console answers with its own page', async () => {
+  it('is not deleted by a confirmation dialog that was open when the session ended', async () => {
     const { id } = await ownSubscription(await ownReceiver());
-    const { page, problems } = await signedIn();
+    const { page, context } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Delete it' }).waitFor();
+    await context.clearCookies();
+    await page.getByText('Your session has ended').waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.getByLabel('Operator token').first().click();
+  });
+
+  it('stays where it is, but marked, if a proxy in front of the console answers with its own page', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page, problems, staleMark } = await signedIn();
     await page.goto(`/subscriptions/${id}`);
     await page.getByText(id).waitFor();
     let status = 200;
     await page.route(/\/v1\/subscriptions\//, (route) =>
       route.fulfill({ status, contentType: 'text/html', body: '<h1>Sign in</h1>' }),
     );
-    const failed = (text: string) => page.getByRole('alert').filter({ hasText: text }).first().waitFor();
-    await failed('Something in front of the console answered, such as a proxy (status 200).');
+    const marked = (text: string) => staleMark.filter({ hasText: text }).waitFor();
+    const place = await page.getByText(id).boundingBox();
+    await marked('Something in front of the console answered, such as a proxy (status 200).');
     await page.getByRole('button', { name: 'Send test' }).click();
-    await failed('The change may have been made: look before you repeat it.');
+    await page.getByRole('alert').getByText('The change may have been made: look before you repeat it.').waitFor();
     // The default page of a proxy that has lost the console does not mean that the subscription is gone.
-    for (status of [404, 502]) await failed(`such as a proxy (status ${status}).`);
+    for (status of [404, 502]) await marked(`such as a proxy (status ${status}).`);
     expect(await page.getByText('This subscription no longer exists').count()).toBe(0);
+    // What the user is about to click does not move.
+    expect(await page.getByText(id).boundingBox()).toEqual(place);
     expect(problems.every((problem) => problem.startsWith('502 '))).toBe(true);
     problems.length = 0;
   });
@@ -399,5 +415,28 @@ describe('a subscription', () => {
     await page.getByText('Resumed 1 address. Of what is held').waitFor();
     expect(await on.subscription(failed.id)).toMatchObject({ status: 'active' });
     expect(await on.subscription(other.id)).toMatchObject({ status: 'paused', status_reason: 'operator' });
+  });
+});
+
+describe('what was typed', () => {
+  it.each([
+    ['/erasures', 'Value', 'user-4711'],
+    ['/replays', 'Event type', 'session.declined'],
+    ['/subscriptions/:id/signature', 'Body', '{"id":"evt_1"}'],
+  ])('at %s stays when the session ends', async (path, label, text) => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page, context } = await signedIn();
+    await page.goto(path.replace(':id', id));
+    const field = page.getByLabel(label, { exact: true }).first();
+    if (label === 'Event type') {
+      await field.click();
+      await page.getByRole('option', { name: text }).click();
+    } else {
+      await field.fill(text);
+    }
+    await context.clearCookies();
+    // The page has seen that the session is gone.
+    for (let i = 0; i < 2; i++) await page.waitForResponse((response) => response.status() === 401);
+    expect([new URL(page.url()).pathname, await field.inputValue()]).toEqual([path.replace(':id', id), text]);
   });
 });

@@ -14,6 +14,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the error is an answer about what was asked, for example that it was deleted, and not that there is none. */
+export const isAnswer = (error: Error | null): error is ApiError =>
+  error instanceof ApiError && error.status >= 400 && error.status < 500;
+
 /** Whether the error says that there is no such resource. */
 export const isMissing = (error: Error | null): boolean => error instanceof ApiError && error.status === 404;
 

@@ -52,13 +52,14 @@ let isSigningOut = false;
  * are any, the end of the session does not replace the page.
  */
 let kept = 0;
-export function useKept(): void {
+export function useKept(isAny = true): void {
   useEffect(() => {
+    if (!isAny) return;
     kept += 1;
     return () => {
       kept -= 1;
     };
-  }, []);
+  }, [isAny]);
 }
 
 /** After 401, shows the sign-in page, which then returns to the current page. After 403, reads the session that another tab has begun. */
@@ -69,22 +70,25 @@ export async function onApiError(error: unknown): Promise<void> {
   if (error.status !== 401 || kept > 0) return;
   if (!isSigningOut && queryClient.getQueryData(SESSION_KEY)) hasExpired = true;
   queryClient.setQueryData(SESSION_KEY, null);
+  // A question about the page would cover the form to sign in.
+  void import('./parts/overlays.tsx').then(({ modals }) => modals.closeAll());
 }
+
+/** Whether a repetition may succeed. After a client error, the result would be the same. */
+const mayPass = (error: Error) => error instanceof ApiError && (error.status === 0 || error.status >= 500);
 
 export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: onApiError }),
   mutationCache: new MutationCache({ onError: onApiError }),
   defaultOptions: {
     queries: {
-      // A client error is not retried, because the result would be the same.
-      retry: (failures, error) =>
-        failures < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
+      retry: (failures, error) => failures < 2 && mayPass(error),
       staleTime: 1_000,
     },
   },
 });
 
-/** Returns the session; null if nobody is signed in. */
+/** Returns the session; null if nobody is signed in. While it cannot be read, `failureReason` says why. */
 export function useSession() {
   return useQuery({
     queryKey: SESSION_KEY,
@@ -96,6 +100,8 @@ export function useSession() {
         throw error;
       }
     },
+    retry: (_failures, error) => mayPass(error),
+    retryDelay: LIVE.refetchInterval,
     // Another tab may have signed in: without a session, it is read again when the sign-in page or its tab is shown.
     staleTime: ({ state }) => (state.data === null ? 0 : Number.POSITIVE_INFINITY),
   });

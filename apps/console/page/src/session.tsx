@@ -15,11 +15,12 @@ export function RequireSession({ children }: { children: ReactNode }) {
     const next = `${pathname}${search}`;
     return <Navigate replace to={withQuery(SIGN_IN, { next: next === '/' ? null : next })} />;
   }
+  const problem = session.error ?? session.failureReason;
   return (
     <Center h="100vh" p="md">
-      {session.error ? (
+      {problem ? (
         <Box maw={420}>
-          <Problem title="The console is unavailable" error={session.error} retry={session.refetch} />
+          <Problem title="The console is unavailable" error={problem} retry={session.refetch} />
         </Box>
       ) : (
         <Loader role="status" aria-label="Loading" />

@@ -12,7 +12,7 @@ import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
-import { useChange, useErasures } from '../queries.ts';
+import { useChange, useErasures, useKept } from '../queries.ts';
 
 const fields = Object.entries(erasureFields).map(([value, label]) => ({ value, label }));
 
@@ -50,7 +50,9 @@ const columns: Column<Erasure>[] = [
 function NewErasure() {
   const [search] = useSearchParams();
   const [field, setField] = useState(fields.find(({ value }) => value === search.get('field'))?.value ?? 'session_id');
-  const [value, setValue] = useState(search.get('value') ?? '');
+  const linked = search.get('value') ?? '';
+  const [value, setValue] = useState(linked);
+  useKept(value !== linked);
   const [environment, setEnvironment] = useState<string | null>(null);
   const start = useChange(
     () => call<Erasure>('POST', '/v1/erasures', { [field]: value, environment: environment ?? undefined }),

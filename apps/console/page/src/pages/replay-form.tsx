@@ -12,7 +12,7 @@ import { amountText, countText } from '../parts/numbers.ts';
 import { failureOptions } from '../parts/status.tsx';
 import { eventTypes } from '../parts/subscription-fields.tsx';
 import { TimePicker } from '../parts/time-picker.tsx';
-import { useChange, useReplayCandidates } from '../queries.ts';
+import { useChange, useKept, useReplayCandidates } from '../queries.ts';
 import { RehearsalResult } from './replay-rehearsal.tsx';
 
 const ENVIRONMENTS = ['sandbox', 'production'] as const;
@@ -24,9 +24,11 @@ type Filter = Record<keyof typeof NO_FILTER, string | null>;
 
 export function ReplayForm() {
   const [search] = useSearchParams();
-  const [ids, setIds] = useState(search.getAll('subscription_id').slice(0, MAX_REPLAYED_ADDRESSES));
+  const linked = search.getAll('subscription_id').slice(0, MAX_REPLAYED_ADDRESSES);
+  const [ids, setIds] = useState(linked);
   const [filter, setFilter] = useState<Filter>(NO_FILTER);
   const [canary, setCanary] = useState(true);
+  useKept(filter !== NO_FILTER || String(ids) !== String(linked));
   return (
     <Stack>
       <AddressesPicker

@@ -7,7 +7,7 @@ import { ApiError, call } from '../api.ts';
 import { Facts, Note, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
-import { useChange, useSubscription } from '../queries.ts';
+import { useChange, useKept, useSubscription } from '../queries.ts';
 
 export function SignatureDoctorPage() {
   const { id = '' } = useParams();
@@ -32,6 +32,7 @@ function Doctor({ path }: { path: string }) {
     initialValues: { header: '', body: '', event_id: '', received_at: '' },
     validate: { header: (header) => (header.trim() ? null : 'Paste the header Service-Signature') },
   });
+  useKept(form.isDirty());
   const submit = form.onSubmit(async (fields) => {
     try {
       await check.mutateAsync(fields);

@@ -2,7 +2,7 @@
 import { Box, Paper, Text } from '@mantine/core';
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
-import { ApiError } from '../api.ts';
+import { isAnswer } from '../api.ts';
 import { byConsole } from '../clock.ts';
 import { Instant } from './time.tsx';
 
@@ -78,6 +78,3 @@ function findStale(queryClient: QueryClient): Stale | null {
     .sort((a, b) => a.at - b.at)[0];
   return overdue === undefined ? null : { at: overdue.at, reason: overdue.error?.message ?? null };
 }
-
-/** Whether an error is an answer about the data, for example that it was deleted. The page shows it in place of the data. */
-const isAnswer = (error: Error | null) => error instanceof ApiError && error.status >= 400 && error.status < 500;

@@ -2,7 +2,7 @@
 import { Alert, Button, Center, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { ApiError, isMissing } from '../api.ts';
+import { ApiError, isAnswer, isMissing } from '../api.ts';
 import { Note } from './layout.tsx';
 
 /** The part of a TanStack query that is shown. */
@@ -20,13 +20,16 @@ interface LoadedProps<T> {
   children: (data: T) => ReactNode;
 }
 
-/** Shows a query's data, or a placeholder. If a refresh fails, keeps the earlier data and says so. */
+/**
+ * Shows a query's data, or a placeholder. If a refresh is refused, keeps the earlier data and says so. A refresh without
+ * an answer moves nothing: parts/freshness.tsx marks the data.
+ */
 export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
   if (query.data !== undefined) {
     const title = isMissing(query.error) ? `This ${what} no longer exists` : 'This data may be out of date';
     return (
       <>
-        {query.error && <Problem title={title} error={query.error} retry={query.refetch} />}
+        {isAnswer(query.error) && <Problem title={title} error={query.error} retry={query.refetch} />}
         {children(query.data)}
       </>
     );
