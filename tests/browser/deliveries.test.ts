@@ -111,7 +111,7 @@ describe('the overview', () => {
     [
       'the same status',
       '503',
-      'They are on different hosts, which all answer: look for what they share, and at what we changed. Most of them: 503.',
+      'They are on different hosts, and most of these answer: look for what they share, and at what we changed. Most of them: 503.',
     ],
   ])('says what several hosts with %s point to', async (_, error_label, text) => {
     const { page } = await signedIn();
@@ -124,6 +124,33 @@ describe('the overview', () => {
     };
     await showOverview(page, () => ({ incidents: [{ ...incident, error_label }] }));
     await page.getByRole('alert').getByText(text).waitFor();
+  });
+  it('keeps the order of the problems while the pointer is among them', async () => {
+    const { page } = await signedIn();
+    const base = {
+      description: '',
+      environment: 'both',
+      status: 'paused',
+      status_reason: 'operator',
+      incident: null,
+    } as const;
+    const problem = { ...base, failing_since: null, held: 1, verdict: null, error: null };
+    const items = ['one', 'two'].map((name) => ({
+      ...problem,
+      subscription_id: name,
+      url: `https://${name}.example/`,
+    }));
+    let isTurned = false;
+    await showOverview(page, () => ({ problems: { total: 2, items: isTurned ? [...items].reverse() : items } }));
+    const list = page.getByRole('region', { name: 'Needs attention' }).getByRole('listitem');
+    const order = async () => (await list.getByRole('link', { name: 'example' }).allTextContents()).join(' ');
+    await list.last().hover();
+    isTurned = true;
+    await page.waitForResponse('**/v1/overview');
+    await page.waitForResponse('**/v1/overview');
+    expect(await order()).toBe('https://one.example/ https://two.example/');
+    await page.getByRole('heading', { name: 'Overview' }).hover();
+    await eventually('the new order', async () => (await order()) === 'https://two.example/ https://one.example/');
   });
   it('links to the deliveries that have waited for nearly as long as the oldest one', async () => {
     const { page } = await signedIn();

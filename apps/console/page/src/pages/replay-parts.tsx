@@ -32,7 +32,7 @@ export function ReplayProgress({ replay, result }: { replay: StartedReplay; resu
           <Progress.Root size="xl">
             <Progress.Section
               value={100 * share}
-              color={looks[replay.status].color}
+              color={looks[shownStatus(replay)].color}
               animated={replay.status === 'running'}
               aria-label="Progress of the bulk replay"
             />
@@ -108,7 +108,8 @@ export function scopeFacts(replay: StartedReplay): Record<string, ReactNode> {
     Canary: canary && 'The first deliveries decide',
     Operator: operator,
     Started: <Instant at={startedAt} />,
-    Ended: endedAt ? <Instant at={endedAt} /> : '–',
+    // Those that it made may still wait.
+    [replay.status === 'done' ? 'All replayed' : 'Ended']: endedAt ? <Instant at={endedAt} /> : '–',
   };
 }
 

@@ -88,7 +88,7 @@ function resultOf({ status, replayed, skipped, total, outcome }: Replay): string
     case 'done': {
       const { delivered, failed, waiting } = outcome;
       if (waiting > 0)
-        return `Sending: ${countText(waiting)} of ${countText(replayed)} wait. They are sent as fast as the address accepts them.${skippedText}`;
+        return `Sending: ${countText(waiting)} of ${countText(replayed)} wait, for a free slot or for a retry.${skippedText}`;
       if (replayed === 0) return `Done: nothing was replayed.${skippedText}`;
       return failed === 0
         ? `Done: all ${countText(delivered)} delivered.${skippedText}`

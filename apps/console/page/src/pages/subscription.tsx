@@ -179,7 +179,7 @@ function ConsecutiveFailures({ count: counted }: { count: number }) {
     <>
       {count}{' '}
       <Text span c="dimmed" fz="sm">
-        of {pauseAfter}
+        of {pauseAfter} deliveries
       </Text>
     </>
   );

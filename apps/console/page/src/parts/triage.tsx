@@ -47,7 +47,7 @@ function likelyCause({ host, error_label }: Incident): string {
   if (host !== null) return `All are on ${host}: probably that host.`;
   if (error_label === null) return 'They are on different hosts, and their errors differ: look at each.';
   return /^\d/.test(error_label)
-    ? 'They are on different hosts, which all answer: look for what they share, and at what we changed.'
+    ? 'They are on different hosts, and most of these answer: look for what they share, and at what we changed.'
     : 'They are on different hosts: probably our side.';
 }
 
@@ -80,7 +80,11 @@ function Problems({ overview }: { overview: Overview }) {
   const { total, items } = overview.problems;
   const { paused } = overview.subscriptions;
   const [showsAll, showAll] = useState(false);
-  const shown = showsAll ? items : items.slice(0, SHOWN_FIRST);
+  // The ids in their order when the pointer came: a click must not hit another row because the worst has changed.
+  const [kept, keep] = useState<string[]>([]);
+  const placeOf = ({ subscription_id }: Problem) => kept.indexOf(subscription_id) + 1 || kept.length + 1;
+  const ordered = [...items].sort((a, b) => placeOf(a) - placeOf(b));
+  const shown = showsAll ? ordered : ordered.slice(0, SHOWN_FIRST);
   const aside = (
     <Group gap="sm">
       {total > items.length && <Note>{`The worst ${items.length} of ${countText(total)}`}</Note>}
@@ -92,7 +96,15 @@ function Problems({ overview }: { overview: Overview }) {
   );
   return (
     <Section title="Needs attention" aside={aside} flush>
-      <Stack component="ul" gap={0} m={0} p={0} style={{ listStyle: 'none' }}>
+      <Stack
+        component="ul"
+        gap={0}
+        m={0}
+        p={0}
+        style={{ listStyle: 'none' }}
+        onPointerEnter={() => keep(items.map(({ subscription_id }) => subscription_id))}
+        onPointerLeave={() => keep([])}
+      >
         {shown.map((problem) => (
           <ProblemRow key={problem.subscription_id} problem={problem} />
         ))}
