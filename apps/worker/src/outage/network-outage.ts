@@ -88,7 +88,7 @@ export class Outages {
   readonly #responded: string[] = [];
   #outage: Outage | undefined;
   /** When the last outage ended, by `elapsedMs`. */
-  #endedAfterMs = Number.NEGATIVE_INFINITY;
+  #endedAfterMs: number | undefined;
   /** When a response or connection was seen last, or nothing was in flight, by `elapsedMs`. */
   #heardAtMs: number;
   #checks = 0;
@@ -109,6 +109,7 @@ export class Outages {
    * until then again would be overdue.
    */
   endedAtMs(): number {
+    if (this.#endedAfterMs === undefined) return 0;
     const { now, elapsedMs } = this.#options;
     return Math.max(0, Math.floor(now() - (elapsedMs() - this.#endedAfterMs)));
   }
