@@ -70,6 +70,13 @@ describe('defaults', () => {
     expect(load('23h')).toThrow('RETENTION_SUCCEEDED: must be at least 1d');
     expect(load('721h')).toThrow('RETENTION_SUCCEEDED: must be at most RETENTION');
     expect(load('8d', '5d')).toThrow('RETENTION_SUCCEEDED: must be at most RETENTION');
+    // Beside another bad setting too.
+    const bad = { PORT: 'x', RETENTION_SUCCEEDED: '31d', NOTICE_URL: 'https://notices.example' };
+    expect(() => settingsOf(app, bad)).toThrow(/PORT: .*RETENTION_SUCCEEDED: must be at most/s);
+    if (app === 'worker')
+      expect(() => settingsOf(app, { ...bad, RETENTION: 'x' })).toThrow(
+        /RETENTION: .*NOTICE_SECRET: is required if NOTICE_URL is set/s,
+      );
     // The default need not be changed for a shorter RETENTION.
     expect(load('', '1h')).not.toThrow();
   });

@@ -1,10 +1,10 @@
 /** The console's settings. Nothing else in the console reads the environment. */
 import { HOUR_MS } from '@posthorn/core';
 import {
-  checkShared,
   durationMs,
   loadSettings,
   operatorTokens,
+  retentionsAgree,
   sendingSettings,
   setting,
   sharedSettings,
@@ -50,5 +50,5 @@ export type ConsoleSettings = Readonly<z.infer<typeof consoleSettings>>;
 
 /** Reads the console's settings. Throws `SettingsError`. */
 export function loadConsoleSettings(env: NodeJS.ProcessEnv): ConsoleSettings {
-  return loadSettings(consoleSettings.superRefine(checkShared), env);
+  return loadSettings(consoleSettings.refine(...retentionsAgree), env);
 }

@@ -1,9 +1,9 @@
 /** Ingest's settings. Only this file reads the environment. */
 import {
-  checkShared,
   loadSettings,
   parsedBy,
   publisherKeys,
+  retentionsAgree,
   setting,
   sharedSettings,
   tracingSettings,
@@ -71,5 +71,5 @@ function parseQuota(text: string): Quota | null | undefined {
 
 /** Reads ingest's settings. Throws `SettingsError`. */
 export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {
-  return loadSettings(ingestSettings.superRefine(checkShared), env);
+  return loadSettings(ingestSettings.refine(...retentionsAgree), env);
 }

@@ -1,10 +1,10 @@
 /** The worker's settings. Only this file reads the environment. */
 import { DAY_MS, DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, OWN_SECRET } from '@posthorn/core';
 import {
-  checkShared,
   durationListMs,
   durationMs,
   loadSettings,
+  retentionsAgree,
   sendingSettings,
   setting,
   sharedSettings,
@@ -85,11 +85,11 @@ export const workerSettings = z
       'the secret that signs notices, 16 to 256 printable ASCII characters',
     ),
   })
-  .superRefine(checkShared)
-  .superRefine((settings, context) => {
-    if (settings.NOTICE_URL !== undefined && settings.NOTICE_SECRET === undefined) {
-      context.addIssue({ code: 'custom', path: ['NOTICE_SECRET'], message: 'is required if NOTICE_URL is set' });
-    }
+  .refine(...retentionsAgree)
+  .refine(({ NOTICE_URL, NOTICE_SECRET }) => NOTICE_URL === undefined || NOTICE_SECRET !== undefined, {
+    path: ['NOTICE_SECRET'],
+    message: 'is required if NOTICE_URL is set',
+    when: () => true,
   });
 
 export type WorkerSettings = Readonly<z.infer<typeof workerSettings>>;

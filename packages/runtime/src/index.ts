@@ -22,7 +22,7 @@ export {
   wholeNumber,
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';
-export { checkShared, type SharedSettings, sharedSettings } from './shared-settings.ts';
+export { retentionsAgree, type SharedSettings, sharedSettings } from './shared-settings.ts';
 export { createTracing, type Span, type SpanShape, type Tracing } from './tracing.ts';
 export { tracingSettings } from './tracing-settings.ts';
 export { USER_AGENT, version } from './version.ts';

@@ -58,7 +58,8 @@ function readSecretFile(file: string): string {
 }
 
 function describe(issue: z.core.$ZodIssue, given: Record<string, unknown>): string {
-  return given[String(issue.path[0])] === undefined ? 'is required' : issue.message;
+  const isMissing = given[String(issue.path[0])] === undefined && issue.code !== 'custom';
+  return isMissing ? 'is required' : issue.message;
 }
 
 /** Returns a schema that uses `parse`, which returns undefined or throws for invalid text. `must` is the message for it. */

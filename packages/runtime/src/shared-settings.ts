@@ -43,16 +43,18 @@ const networks = parsedBy((text) => {
 /** How long what has succeeded is kept; `RETENTION` if that is shorter. */
 const DEFAULT_RETENTION_SUCCEEDED_MS = 7 * DAY_MS;
 
-/** Checks what the schemas of single settings can't: nothing is kept longer for having succeeded. */
-export function checkShared(
-  settings: Pick<SharedSettings, 'RETENTION' | 'RETENTION_SUCCEEDED'>,
-  context: z.RefinementCtx,
-): void {
+/**
+ * For `refine`, what the schemas of single settings can't check: nothing is kept longer for having succeeded. It runs
+ * also where another setting is bad, since one message names all.
+ */
+export const retentionsAgree: [
+  (settings: Pick<SharedSettings, 'RETENTION' | 'RETENTION_SUCCEEDED'>) => boolean,
+  { path: string[]; message: string; when: () => boolean },
+] = [
   // The default may be longer: then it is RETENTION.
-  if (settings.RETENTION_SUCCEEDED > Math.max(settings.RETENTION, DEFAULT_RETENTION_SUCCEEDED_MS)) {
-    context.addIssue({ code: 'custom', path: ['RETENTION_SUCCEEDED'], message: 'must be at most RETENTION' });
-  }
-}
+  ({ RETENTION, RETENTION_SUCCEEDED }) => !(RETENTION_SUCCEEDED > Math.max(RETENTION, DEFAULT_RETENTION_SUCCEEDED_MS)),
+  { path: ['RETENTION_SUCCEEDED'], message: 'must be at most RETENTION', when: () => true },
+];
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
