@@ -173,7 +173,12 @@ describe('posthorn', () => {
     const several = await posthorn(['resume', id, 'sub_0123456789abcdefghijAA']);
     expect(several).toMatchObject({ code: 1, err: '1 of 2 could not be resumed.\n' });
     expect(several.out).toMatch(/ unchanged .*\n.* not_found$/m);
-    for (const wrong of [[], [id, '--reason', 'operator'], [id, '--search', 'mine']])
+    for (const wrong of [
+      [],
+      [id, '--reason', 'operator'],
+      [id, '--search', 'mine'],
+      ['--reason', 'operator', '--search', ''],
+    ])
       expect((await posthorn(['resume', ...wrong])).code).toBe(1);
     expect((await json('rotate', id, '--overlap', '1h')).secret).not.toBe(created.secret);
     // The receiver may still have the first one.

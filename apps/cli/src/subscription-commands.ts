@@ -144,6 +144,8 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
         throw new UserError('Name the subscriptions to resume, or a --reason for which they are paused.');
       if (only !== undefined && (environment ?? search) !== undefined)
         throw new UserError('--environment and --search need --reason.');
+      // For example from a script's variable that is not set: it would match all.
+      if (search?.trim() === '') throw new UserError('--search is empty.');
       if (only !== undefined && ids.length === 1) {
         print.list([await client.post(schemas.subscriptionSchema, pathOf(only, '/resume'))], columns, '');
         return;
