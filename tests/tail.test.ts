@@ -278,6 +278,29 @@ describe('posthorn tail', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  it('goes on while a proxy answers in the place of the console', async () => {
+    const attempt = {
+      event_id: 'e',
+      event_type: 'session.created',
+      environment: 'sandbox',
+      attempt: 1,
+      replay_of: null,
+    };
+    const at = '2026-01-31T12:00:00.000Z';
+    const result = { at, outcome: 'succeeded', status_code: 200, error: null, delivery_status: 'succeeded' };
+    let calls = 0;
+    to.answerWith(({ path }, response) => {
+      // Of three calls of the stream the second fails, and each of the names.
+      if (!path.startsWith('/hook/v1/tail') || ++calls === 2) return void response.writeHead(502).end();
+      const data = { ...attempt, ...result, delivery_id: `dlv_${calls}`, subscription_id: 'sub_1', duration_ms: 5 };
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`event: attempt\ndata: ${JSON.stringify(data)}\n\n`);
+    });
+    const cli = ownPosthorn(to.url, ['tail']);
+    await eventually('the attempt after it', () => /dlv_3 {2}sub_1\n/.test(cli.ran.out));
+    expect(cli.ran.out).toMatch(/dlv_1 {2}sub_1\n/);
+  });
+
   it('prints what failed as JSON, and reports an unknown address as an error', async () => {
     const bad = await ownReceiver(deliveriesWith(500));
     await on.subscribe(to.url);

@@ -28,7 +28,9 @@ export async function* followEvents(
   let isInterrupted = false;
   for (let isFirst = true; ; isFirst = false) {
     const response = await client.open(path, query, lastId).catch((error: unknown) => {
-      const mayPass = error instanceof UserError && (error.status === undefined || [429, 503].includes(error.status));
+      if (!(error instanceof UserError)) throw error;
+      // A proxy answers with 502 or 504 while its console is away.
+      const mayPass = error.status === undefined || error.status === 429 || error.status >= 500;
       if (isFirst || !mayPass) throw error;
       return undefined;
     });

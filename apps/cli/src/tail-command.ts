@@ -7,6 +7,7 @@ import { followEvents } from './follow-events.ts';
 import { namesOf } from './names.ts';
 import { environmentOption, typeOption } from './options.ts';
 import { harmless, jsonText, type Printer } from './print.ts';
+import { UserError } from './user-error.ts';
 
 export function addTailCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
@@ -28,13 +29,23 @@ export function addTailCommand(program: CommandUnknownOpts, client: Client, prin
     });
 }
 
-/** Returns a function that resolves with the URL of a subscription, or with its id if it has been deleted. Asks once for each. */
+/**
+ * Returns a function that resolves with the URL of a subscription, or with its id if it has been deleted. Asks once for
+ * each; while the console is away, it resolves with the id and asks again the next time.
+ */
 function createNames(client: Client): (id: string) => Promise<string> {
   const urls = new Map<string, string>();
   return async (id) => {
-    const url = urls.get(id) ?? (await namesOf(client, [id])).get(id)?.url ?? id;
-    urls.set(id, url);
-    return url;
+    const known = urls.get(id);
+    if (known !== undefined) return known;
+    try {
+      const url = (await namesOf(client, [id])).get(id)?.url ?? id;
+      urls.set(id, url);
+      return url;
+    } catch (error) {
+      if (error instanceof UserError) return id;
+      throw error;
+    }
   };
 }
 
