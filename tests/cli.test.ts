@@ -536,7 +536,7 @@ describe('posthorn', () => {
     expect(await refused(['deliveries', '--from', 'noon'])).toContain('a duration such as 30m');
     const gone = await startReceiver();
     await gone.close();
-    expect(await refused(['list'], { POSTHORN_URL: gone.url })).toMatch(/ECONNREFUSED.*Is it running\?/);
+    expect(await refused(['list'], { POSTHORN_URL: `${gone.url} \r` })).toMatch(/ECONNREFUSED.*Is it running\?/);
     const tls = await ownReceiver(200, testCertificate);
     expect(await refused(['list'], { POSTHORN_URL: tls.url })).toContain('certificate');
     const userInfo = on.consoleUrl.replace('//', '//ada:hidden@');

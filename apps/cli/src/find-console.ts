@@ -18,7 +18,7 @@ interface Console {
  */
 export function findConsole(env: NodeJS.ProcessEnv): Console {
   const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
-  const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').replace(/\/+$/, '');
+  const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').trim().replace(/\/+$/, '');
   if (!/^https?:\/\//i.test(url))
     throw new UserError(`POSTHORN_URL must begin with http:// or https://. It is ${url}.`);
   // They are secret, and fetch would refuse them with a message that has them.
