@@ -22,6 +22,8 @@ type CredentialKind = 'bearer' | 'sign_in' | 'basic';
 export interface AuthFailures {
   /** Counts a wrong bearer key. Throws `AppError` `too_many_requests` if its client has sent too many. */
   wrongBearer(request: Request): void;
+  /** Logs a call without a bearer key. That is no guess, so it is neither counted nor limited. */
+  missingBearer(request: Request): void;
   /**
    * Checks a token that a person typed in. An attempt is counted before the check, so that a burst of guesses cannot
    * exceed the limit, and uncounted if it is right. Returns the result of `check`; undefined means wrong. Throws
@@ -40,8 +42,8 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
   const log = boundedLog((fields) => logger.warn(fields, 'auth.failed'));
   const bearers = createFailureCounts(BEARER_LIMIT.windowMs);
   const typed = createFailureCounts(TYPED_LIMIT.windowMs);
-  const note = (request: Request, kind: CredentialKind, client: string, outcome: 'refused' | 'limited') => {
-    counter.inc({ kind, outcome });
+  const note = (request: Request, kind: CredentialKind, client: string, outcome: 'refused' | 'limited' | 'missing') => {
+    if (outcome !== 'missing') counter.inc({ kind, outcome });
     // The caller chooses the path, so it is truncated. The query is left out, because it may hold a secret by mistake.
     log({ kind, outcome, client, method: request.method, path: request.baseUrl + request.path.slice(0, 100) });
   };
@@ -59,6 +61,7 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
       note(request, 'bearer', client, isOver ? 'limited' : 'refused');
       if (isOver) throw refuse(bearers.getRemainingTTL(client), 'keys');
     },
+    missingBearer: (request) => note(request, 'bearer', clientOf(request), 'missing'),
     checkTyped(request, kind, check) {
       const client = clientOf(request);
       const failures = typed.memo(client);

@@ -28,5 +28,8 @@ describe('keys', () => {
     for (const good of ['Bearer key-b', 'bearer key-b', 'Bearer  key-b '])
       expect(await (await get(good)).json()).toMatchObject({ name: 'b' });
     expect(logged.join('')).not.toContain('key-');
+    const outcomes = logged.flatMap((line) => JSON.parse(line).outcome ?? []);
+    // The first five of a second are logged.
+    expect(outcomes.slice(0, 5)).toEqual(['missing', 'missing', 'refused', 'refused', 'missing']);
   });
 });

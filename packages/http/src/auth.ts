@@ -47,7 +47,8 @@ export function requireBearer<P extends Principal>(principals: readonly P[], fai
       next();
       return;
     }
-    if (key !== undefined) failures.wrongBearer(request);
+    if (key === undefined) failures.missingBearer(request);
+    else failures.wrongBearer(request);
     response.set('WWW-Authenticate', 'Bearer');
     next(new AppError('unauthorized', 'Send Authorization: Bearer with a valid key.'));
   };
