@@ -1,7 +1,8 @@
 /** The OpenAPI documents: valid according to an independent validator, and complete. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { startWorld, type World } from './world.ts';
+import { callApi } from '../scripts/api-client.ts';
+import { OPERATOR_TOKEN, PUBLISHER_KEY, startWorld, type World } from './world.ts';
 
 let on: World;
 beforeAll(async () => {
@@ -9,6 +10,14 @@ beforeAll(async () => {
 });
 afterAll(() => on.stop());
 
+/** An operation with a body, in the document. */
+interface Documented {
+  requestBody?: {
+    content: {
+      'application/json': { example?: unknown; schema: { properties: Record<string, { default?: unknown }> } };
+    };
+  };
+}
 interface Layer {
   route?: { path: string; methods: Record<string, boolean> };
   handle: { stack?: Layer[] };
@@ -47,6 +56,23 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
     const operations = Object.values((await document()).paths).flatMap((path) => Object.values(path));
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
     for (const { responses } of operations) expect(Object.keys(responses).some((status) => status < '300')).toBe(true);
+  });
+  it('has an example of each body that its route takes', async () => {
+    const { paths } = (await document()) as unknown as { paths: Record<string, Record<string, Documented>> };
+    const url = app === 'ingest' ? on.ingestUrls[0]! : on.consoleUrl;
+    const example = { url: 'https://example.com/', event_types: 'all', environment: 'both' };
+    const { id } = (await on.operate('POST', '/v1/subscriptions', example)).body;
+    const token = app === 'ingest' ? PUBLISHER_KEY : OPERATOR_TOKEN;
+    for (const [path, method, { requestBody }] of Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => [path, method, operation] as const),
+    )) {
+      if (!requestBody) continue;
+      const { example, schema } = requestBody.content['application/json'];
+      const defaults = Object.entries(schema.properties).map(([name, { default: value }]) => [name, value]);
+      const body = example ?? Object.fromEntries(defaults);
+      const { status } = await callApi(method.toUpperCase(), `${url}${path.replace('{id}', id)}`, { token, body });
+      expect([path, [400, 422].includes(status)]).toEqual([path, false]);
+    }
   });
   it('allows new fields in a response, which are no breaking change, but not in a request', async () => {
     const { paths, components } = (await document()) as unknown as {

@@ -1,5 +1,12 @@
 /** The routes of the publisher API (interface 3): publish one event, or a batch. */
-import { AppError, MAX_JSON_VALUES, parseTraceparent, publishedEventSchema, type TraceContext } from '@posthorn/core';
+import {
+  AppError,
+  EXAMPLE_EVENT,
+  MAX_JSON_VALUES,
+  parseTraceparent,
+  publishedEventSchema,
+  type TraceContext,
+} from '@posthorn/core';
 import { type Api, createBudget, principalOf, problemDocument, type RateLimit, toAppError } from '@posthorn/http';
 import { frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
 import type { Request, Response } from 'express';
@@ -33,16 +40,18 @@ const acceptedFields = {
   deliveries: z.int().min(0),
 };
 const acceptedSchema = z.strictObject(acceptedFields).meta({ id: 'Accepted' });
-const batchSchema = z.strictObject({
-  events: z.array(z.unknown()).min(1).max(MAX_BATCH_EVENTS).describe('As for POST /v1/events'),
-  traceparents: z
-    .array(z.string().nullable())
-    .max(MAX_BATCH_EVENTS)
-    .optional()
-    .describe(
-      'The `traceparent` of each event, in the same order; where it is null, missing or invalid, that of the call',
-    ),
-});
+const batchSchema = z
+  .strictObject({
+    events: z.array(z.unknown()).min(1).max(MAX_BATCH_EVENTS).describe('As for POST /v1/events'),
+    traceparents: z
+      .array(z.string().nullable())
+      .max(MAX_BATCH_EVENTS)
+      .optional()
+      .describe(
+        'The `traceparent` of each event, in the same order; where it is null, missing or invalid, that of the call',
+      ),
+  })
+  .meta({ examples: [{ events: [EXAMPLE_EVENT] }] });
 const batchResultsSchema = z
   .strictObject({
     results: z.array(

@@ -107,21 +107,30 @@ export const sessionSnapshotSchema = z.looseObject({
   metadata: metadata.optional(),
 });
 
+/** A valid event, for documents. */
+export const EXAMPLE_EVENT = {
+  type: 'session.approved',
+  environment: 'sandbox',
+  data: { id: '3f1c9a52-7d0e-4b8e-9a67-2f6f0f3f5c11', status: 'approved', metadata: { user_id: 'u_8731' } },
+};
+
 /** What a publisher may send (interface 3). Unknown top-level fields are refused. */
-export const publishedEventSchema = z.strictObject({
-  id: z
-    .string()
-    .regex(EVENT_ID, 'Expected 1 to 128 of A-Z a-z 0-9 . _ : ~ -')
-    .refine((id) => id !== '.' && id !== '..', 'Must not be . or .. because URLs cannot contain them as a segment')
-    .optional()
-    .describe('Unique within the environment. Without one Posthorn makes one, and a repeated call is another event'),
-  type: z.enum(SESSION_EVENT_TYPES, {
-    error: (issue) =>
-      issue.input === TEST_EVENT_TYPE
-        ? 'webhook.test is made from the console alone'
-        : `Expected one of ${SESSION_EVENT_TYPES.join(', ')}`,
-  }),
-  created_at: instantSchema.optional().describe('The time of its acceptance, if absent'),
-  environment: z.enum(ENVIRONMENTS),
-  data: sessionSnapshotSchema,
-});
+export const publishedEventSchema = z
+  .strictObject({
+    id: z
+      .string()
+      .regex(EVENT_ID, 'Expected 1 to 128 of A-Z a-z 0-9 . _ : ~ -')
+      .refine((id) => id !== '.' && id !== '..', 'Must not be . or .. because URLs cannot contain them as a segment')
+      .optional()
+      .describe('Unique within the environment. Without one Posthorn makes one, and a repeated call is another event'),
+    type: z.enum(SESSION_EVENT_TYPES, {
+      error: (issue) =>
+        issue.input === TEST_EVENT_TYPE
+          ? 'webhook.test is made from the console alone'
+          : `Expected one of ${SESSION_EVENT_TYPES.join(', ')}`,
+    }),
+    created_at: instantSchema.optional().describe('The time of its acceptance, if absent'),
+    environment: z.enum(ENVIRONMENTS),
+    data: sessionSnapshotSchema,
+  })
+  .meta({ examples: [EXAMPLE_EVENT] });

@@ -210,6 +210,8 @@ function describe(
   more: readonly ErrorCode[],
 ): Omit<ZodOpenApiOperationObject, 'security'> {
   const { summary, description, params, query, body, open } = route;
+  // Not left to the schema: the documents of schemas that transform have no examples.
+  const example = body?.meta()?.examples?.at(0);
   const codes: readonly ErrorCode[] = [
     ...(body ? (['invalid_json', 'body_too_large', 'unsupported_media_type', 'invalid_fields'] as const) : []),
     ...(query ? (['invalid_fields'] as const) : []),
@@ -230,7 +232,12 @@ function describe(
     summary,
     ...(description !== undefined && { description }),
     requestParams: { ...(params && { path: params }), ...(query && { query }) },
-    ...(body && { requestBody: { required: !route.optionalBody, content: { 'application/json': { schema: body } } } }),
+    ...(body && {
+      requestBody: {
+        required: !route.optionalBody,
+        content: { 'application/json': { schema: body, ...(example !== undefined && { example }) } },
+      },
+    }),
     responses: Object.fromEntries(responses),
   };
 }

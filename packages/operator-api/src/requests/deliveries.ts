@@ -1,7 +1,16 @@
 /** What the operator API accepts about deliveries and their attempts. */
 import { DELIVERY_ID, DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
 import { z } from 'zod';
-import { cursorOf, eventId, inOrder, page, period, replayId, subscriptionId } from './fields.ts';
+import {
+  cursorOf,
+  EXAMPLE_SUBSCRIPTION_ID,
+  eventId,
+  inOrder,
+  page,
+  period,
+  replayId,
+  subscriptionId,
+} from './fields.ts';
 
 export const deliveryParamsSchema = z.object({ id: z.string().regex(DELIVERY_ID) });
 
@@ -38,7 +47,7 @@ export const tryNowSchema = inOrder(
     limit: z.int().min(1).max(MAX_TRIED_NOW).default(MAX_TRIED_NOW).meta({ description: 'Deliveries looked at' }),
     cursor: cursorOf(200),
   }),
-);
+).meta({ examples: [{ subscription_id: EXAMPLE_SUBSCRIPTION_ID }] });
 
 /** The query of `GET /v1/deliveries/{id}/request`. */
 export const requestQuerySchema = z.strictObject({

@@ -29,7 +29,8 @@ export const newErasureSchema = z
   .refine(hasOneErasureValue, {
     path: ['session_id'],
     message: `Expected exactly one of ${ERASURE_FIELDS.join(', ')}`,
-  });
+  })
+  .meta({ examples: [{ session_id: '3f1c9a52-7d0e-4b8e-9a67-2f6f0f3f5c11' }] });
 
 /** The body of `POST /v1/erasures/{id}/confirm`. */
 export const erasureConfirmationSchema = z.strictObject({ unsent });

@@ -3,6 +3,7 @@ import { EVENT_ID, EVENT_TYPES, FAILURE_REASONS, instantMsSchema, REPLAY_ID, SUB
 import { z } from 'zod';
 
 export const subscriptionId = z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription');
+export const EXAMPLE_SUBSCRIPTION_ID = 'sub_0123456789abcdefghijkl';
 export const replayId = z.string().regex(REPLAY_ID, 'Expected the id of a bulk replay');
 export const eventId = z.string().regex(EVENT_ID, 'Expected the id of an event');
 

@@ -4,7 +4,9 @@ import { z } from 'zod';
 import { inOrder, page, period, subscriptionId } from './fields.ts';
 
 /** The body of `POST /v1/session`. */
-export const signInSchema = z.strictObject({ token: z.string().min(1).max(1_024) });
+export const signInSchema = z
+  .strictObject({ token: z.string().min(1).max(1_024) })
+  .meta({ examples: [{ token: 'an-operator-token' }] });
 
 /** An id that Posthorn made: a prefix that says of what, and the rest. */
 const AUDIT_TARGET = /^[a-z]{3}_[\w-]{1,100}$/;

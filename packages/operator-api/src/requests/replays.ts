@@ -1,7 +1,7 @@
 /** What the operator API accepts about bulk replays. */
 import { CANARY_DELIVERIES, MAX_BATCH_ADDRESSES, REPLAY_BATCH_ID, REPLAY_ID } from '@posthorn/core';
 import { z } from 'zod';
-import { inOrder, page, replayScope, subscriptionId } from './fields.ts';
+import { EXAMPLE_SUBSCRIPTION_ID, inOrder, page, replayScope, subscriptionId } from './fields.ts';
 
 export const replayParamsSchema = z.object({ id: z.string().regex(REPLAY_ID) });
 
@@ -36,12 +36,16 @@ export const newReplaySchema = inOrder(
         description: `Send ${CANARY_DELIVERIES} deliveries of each address first, and go on only when all of them have arrived`,
       }),
   }),
-).superRefine(({ subscription_id: one, subscription_ids: several = [] }, context) => {
-  const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
-  if ((one === undefined) === (several.length === 0))
-    refuse(['subscription_id'], 'Expected either subscription_id or subscription_ids');
-  for (const [i, id] of several.entries()) {
-    const first = several.indexOf(id);
-    if (first < i) refuse(['subscription_ids', i], `The same as subscription_ids.${first}`);
-  }
-});
+)
+  .superRefine(({ subscription_id: one, subscription_ids: several = [] }, context) => {
+    const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
+    if ((one === undefined) === (several.length === 0))
+      refuse(['subscription_id'], 'Expected either subscription_id or subscription_ids');
+    for (const [i, id] of several.entries()) {
+      const first = several.indexOf(id);
+      if (first < i) refuse(['subscription_ids', i], `The same as subscription_ids.${first}`);
+    }
+  })
+  .meta({
+    examples: [{ subscription_id: EXAMPLE_SUBSCRIPTION_ID, failed_from: '2026-01-31T12:00:00Z', canary: true }],
+  });

@@ -14,7 +14,7 @@ import {
   SUBSCRIPTION_STATUSES,
 } from '@posthorn/core';
 import { z } from 'zod';
-import { cursorOf, eventId, inOrder, page, replayScope, subscriptionId } from './fields.ts';
+import { cursorOf, EXAMPLE_SUBSCRIPTION_ID, eventId, inOrder, page, replayScope, subscriptionId } from './fields.ts';
 
 export const subscriptionParamsSchema = z.object({ id: subscriptionId });
 
@@ -72,7 +72,8 @@ export const bulkResumeSchema = z
       if (ids !== undefined && value !== undefined)
         context.addIssue({ code: 'custom', path: [name], message: 'Expected only together with status_reason' });
     }
-  });
+  })
+  .meta({ examples: [{ subscription_ids: [EXAMPLE_SUBSCRIPTION_ID] }] });
 
 /** The most ids of one lookup. */
 export const MAX_LOOKUP_IDS = 250;
@@ -110,24 +111,29 @@ const eventTypes = z.union(
 );
 
 /** The body of `POST /v1/subscriptions` (interface 4). It does not check whether the address is allowed: packages/sender does. */
-export const newSubscriptionSchema = z.strictObject({
-  key: z
-    .string()
-    .regex(SUBSCRIPTION_KEY, 'Expected 1 to 64 letters, digits, ".", "_" or "-", the first one a letter or digit')
-    .optional()
-    .meta({ description: 'A name of your own. Its id follows from it, so no two subscriptions have the same key' }),
-  url,
-  event_types: eventTypes,
-  environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
-  description: description.optional(),
-  secret: z.string().regex(OWN_SECRET, 'Expected 16 to 256 printable ASCII characters').optional(),
-});
+export const newSubscriptionSchema = z
+  .strictObject({
+    key: z
+      .string()
+      .regex(SUBSCRIPTION_KEY, 'Expected 1 to 64 letters, digits, ".", "_" or "-", the first one a letter or digit')
+      .optional()
+      .meta({ description: 'A name of your own. Its id follows from it, so no two subscriptions have the same key' }),
+    url,
+    event_types: eventTypes,
+    environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
+    description: description.optional(),
+    secret: z.string().regex(OWN_SECRET, 'Expected 16 to 256 printable ASCII characters').optional(),
+  })
+  .meta({
+    examples: [{ url: 'https://example.com/webhooks', event_types: ['session.approved'], environment: 'sandbox' }],
+  });
 
 /** The body of `PATCH /v1/subscriptions/{id}`. */
 export const subscriptionPatchSchema = newSubscriptionSchema
   .omit({ secret: true, key: true })
   .partial()
-  .refine((patch) => Object.keys(patch).length > 0, 'Expected at least one field to change');
+  .refine((patch) => Object.keys(patch).length > 0, 'Expected at least one field to change')
+  .meta({ examples: [{ description: 'Acme, onboarding' }] });
 
 /** How long both secrets sign after a rotation, unless the caller says otherwise. */
 const DEFAULT_OVERLAP = '24h';
@@ -151,9 +157,13 @@ export const testDeliverySchema = z.strictObject({ environment: z.enum(ENVIRONME
 const MAX_CHECKED_CHARACTERS = 300_000;
 
 /** The body of `POST /v1/subscriptions/{id}/check-signature`. */
-export const signatureCheckRequestSchema = z.strictObject({
-  header: z.string().min(1).max(4_096).describe('The value of Service-Signature as the receiver saw it'),
-  body: z.string().max(MAX_CHECKED_CHARACTERS).describe('The body as the receiver saw it'),
-  event_id: eventId.optional().describe('The value of Service-Event-Id, if the body does not show it'),
-  received_at: instantMsSchema.optional().describe("The receiver's time when the request arrived, to check its clock"),
-});
+export const signatureCheckRequestSchema = z
+  .strictObject({
+    header: z.string().min(1).max(4_096).describe('The value of Service-Signature as the receiver saw it'),
+    body: z.string().max(MAX_CHECKED_CHARACTERS).describe('The body as the receiver saw it'),
+    event_id: eventId.optional().describe('The value of Service-Event-Id, if the body does not show it'),
+    received_at: instantMsSchema
+      .optional()
+      .describe("The receiver's time when the request arrived, to check its clock"),
+  })
+  .meta({ examples: [{ header: 't=1769860800,v1=5257a869…', body: '{"id":"evt_1","type":"session.approved"}' }] });
