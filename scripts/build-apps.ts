@@ -28,6 +28,7 @@ const PARTS: Record<string, Record<string, string>> = {
     RateLimiterMemory: 'lib/RateLimiterMemory.js',
     RateLimiterRedis: 'lib/RateLimiterRedis.js',
     RateLimiterRes: 'lib/RateLimiterRes.js',
+    RLWrapperTimeouts: 'lib/RLWrapperTimeouts.js',
   },
 };
 /**

@@ -1,7 +1,7 @@
 /** Rate limits per caller. The counts are in Redis, so a limit holds over all processes. */
 import { AppError } from '@posthorn/core';
 import type { RequestHandler } from 'express';
-import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, RLWrapperTimeouts } from 'rate-limiter-flexible';
 import { callerName } from './auth.ts';
 
 export interface RateLimit {
@@ -22,6 +22,9 @@ if leftMs < 0 or leftMs > windowMs then
 end
 return {redis.call('INCRBY', KEYS[1], ARGV[1]), leftMs}`;
 
+/** A call does not wait longer for its count: in a Redis Cluster, that may be on a master that hangs, and all else on others. */
+const MAX_WAIT_MS = 500;
+
 /** Returns a limit per second and caller, or undefined if `perSecond` is 0. */
 export function limitPerSecond(options: {
   /** An ioredis connection. */
@@ -35,13 +38,11 @@ export function limitPerSecond(options: {
   const { redis, keyPrefix, perSecond, message } = options;
   if (perSecond === 0) return undefined;
   const limits = { keyPrefix, points: perSecond, duration: 1 };
-  // While Redis takes no writes, each process counts for itself, so that operators can still use the API.
-  const insuranceLimiter = new RateLimiterMemory(limits);
-  const limiter = new RateLimiterRedis({
-    ...limits,
-    storeClient: redis,
-    insuranceLimiter,
-    customIncrTtlLuaScript: COUNT,
+  const limiter = new RLWrapperTimeouts({
+    limiter: new RateLimiterRedis({ ...limits, storeClient: redis, customIncrTtlLuaScript: COUNT }),
+    timeoutMs: MAX_WAIT_MS,
+    // While Redis does not count, each process does for itself, so that operators can still use the API.
+    insuranceLimiter: new RateLimiterMemory(limits),
   });
   return {
     async consume(caller, points = 1) {
