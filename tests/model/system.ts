@@ -15,6 +15,7 @@ import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import {
+  allPartitions,
   cancelBatch,
   cancelReplay,
   changeSubscription,
@@ -604,7 +605,7 @@ export class System {
       handle: async (job, taken, task) => {
         const sender = this.senderOf(process, task);
         const outcome = await handleJob({ ...context, sender }, job, taken);
-        await context.succeededEvents.flush();
+        await Promise.all(allPartitions(store).map(context.succeededEvents.flush));
         return outcome;
       },
     });

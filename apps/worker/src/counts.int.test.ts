@@ -24,9 +24,12 @@ it('are added once, however often another partition refuses its own', async () =
     if (prefix.endsWith('{1}')) throw new StorageUnavailable('One node of the Cluster is away.');
     return await add(prefix, ...args);
   });
-  for (let i = 0; i < HEALTH_RUN; i++) await expect(counts.flush()).rejects.toThrow(StorageUnavailable);
+  for (let i = 0; i < HEALTH_RUN; i++) {
+    await counts.flush(0);
+    await expect(counts.flush(1)).rejects.toThrow(StorageUnavailable);
+  }
   spy.mockRestore();
-  await counts.flush();
+  for (const partition of [0, 1]) await counts.flush(partition);
   expect(await readAttempts(store, 'hour', time.nowMs)).toMatchObject({ failed: 2 });
   const once = { state: 'healthy', failedInARow: 1 };
   const ids = addresses.map(({ id }) => id);

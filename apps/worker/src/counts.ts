@@ -1,5 +1,13 @@
 /** Counts attempts in memory and adds them to the installation's statistics in batches, so that an attempt costs no extra command. */
-import { type Attempt, addFailure, addSuccess, durationBucket, newAttemptRun } from '@posthorn/core';
+import {
+  type Attempt,
+  addFailure,
+  addSuccess,
+  durationBucket,
+  knownOrNew,
+  newAttemptRun,
+  partitionOf,
+} from '@posthorn/core';
 import type { Clock } from '@posthorn/runtime';
 import { type AddressCounts, addCounts, type Counts, LONG_MS, type Store } from '@posthorn/store';
 
@@ -13,12 +21,8 @@ interface AttemptedAddress {
 }
 
 export function createAttemptCounts(store: Store, clock: Clock) {
-  let counts = noCounts();
-  /** Counts that the last flush took and Redis has not added yet. */
-  let unsaved = noCounts();
-  const save = async () => {
-    if (unsaved.succeeded + unsaved.failed + unsaved.addresses.size > 0) await addCounts(store, unsaved, clock.now());
-  };
+  const parts = new Map<number, PartCounts>();
+  const partOf = (partition: number) => knownOrNew(parts, partition, newPart);
   return {
     /** Attempts in flight now. */
     inFlight: 0,
@@ -32,24 +36,42 @@ export function createAttemptCounts(store: Store, clock: Clock) {
       const { number: attemptNumber, startedAtMs, durationMs } = attempt;
       const endedAtMs = startedAtMs + durationMs;
       const outcome = attempt.error === null ? 'succeeded' : 'failed';
-      counts[outcome] += 1;
-      increase(counts.attemptBuckets, durationMs);
-      if (outcome === 'succeeded') increase(counts.arrivalBuckets, endedAtMs - createdAtMs);
-      const address = addressCounts(counts, subscriptionId, url);
+      const totals = partOf(0).counts;
+      totals[outcome] += 1;
+      increase(totals.attemptBuckets, durationMs);
+      if (outcome === 'succeeded') increase(totals.arrivalBuckets, endedAtMs - createdAtMs);
+      const address = addressCounts(partOf(partitionOf(subscriptionId, store.partitions)).counts, subscriptionId, url);
       address.totalMs += durationMs;
       if (durationMs >= LONG_MS) increase(address.longBuckets, durationMs);
       if (outcome === 'succeeded') addSuccess(address, endedAtMs);
       else addFailure(address, { label, sinceMs: endedAtMs, deliveryId, attemptNumber });
     },
-    /** Adds the new counts to the statistics. Throws if some could not be added, and keeps those for the next call. */
-    async flush(): Promise<void> {
+    /**
+     * Adds the new counts to the statistics in a partition. Throws if some could not be added, and keeps those for the
+     * next call for the partition, which must not come before this one has ended.
+     */
+    async flush(partition: number): Promise<void> {
+      const part = partOf(partition);
+      const save = async () => {
+        const { succeeded, failed, addresses } = part.unsaved;
+        if (succeeded + failed + addresses.size > 0) await addCounts(store, part.unsaved, clock.now());
+      };
       await save();
-      unsaved = counts;
-      counts = noCounts();
+      part.unsaved = part.counts;
+      part.counts = noCounts();
       await save();
     },
   };
 }
+
+/** The counts that are stored in one partition. The totals of all are in the first one. */
+interface PartCounts {
+  counts: Counts;
+  /** Those that the last flush took and Redis has not added yet. */
+  unsaved: Counts;
+}
+
+const newPart = (): PartCounts => ({ counts: noCounts(), unsaved: noCounts() });
 
 /** The counts of an address. Those of an old url are dropped: they would say nothing about the new one. */
 function addressCounts({ addresses }: Counts, subscriptionId: string, url: string): AddressCounts {

@@ -56,6 +56,7 @@ export async function addCounts(store: Store, counts: Counts, nowMs: number): Pr
 }
 
 async function addTotals(store: Store, counts: Counts, nowMs: number): Promise<void> {
+  if (counts.succeeded + counts.failed === 0) return;
   const all = [
     { field: 's', count: counts.succeeded },
     { field: 'f', count: counts.failed },
