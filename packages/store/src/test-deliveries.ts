@@ -7,6 +7,7 @@ import {
   type CameBack,
   type DeliveryJob,
   type Event,
+  type EventRef,
   eventRef,
   jobIdOf,
   newAttemptRun,
@@ -19,8 +20,10 @@ import {
 import {
   type AddressCounts,
   addCounts,
+  allPartitions,
   beginAttempt,
   createDeliveries,
+  interruptedFanOuts,
   loadDeliveries,
   loadSubscriptions,
   newSubscription,
@@ -63,6 +66,11 @@ export function subscriptionIdIn(partition: number): string {
     const id = newSubscriptionId();
     if (partitionOf(id, store.partitions) === partition) return id;
   }
+}
+/** Up to 10 events of each partition whose fan-out was interrupted before a moment. */
+export async function interrupted(beforeMs: number): Promise<EventRef[]> {
+  const found = allPartitions(store).map((partition) => interruptedFanOuts(store, partition, beforeMs, 10));
+  return (await Promise.all(found)).flat();
 }
 /** An event created now. */
 export function event(change: Partial<Event> = {}): Event {

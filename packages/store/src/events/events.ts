@@ -44,14 +44,17 @@ export async function claimFanOut(store: Store, event: EventRef, beforeMs: numbe
 }
 
 /**
- * Events whose fan-out has made no progress since `beforeMs` and was never confirmed: their process died, or Redis was
- * away. At most `limit` per partition.
+ * Up to `limit` events of a partition whose fan-out has made no progress since `beforeMs` and was never confirmed: their
+ * process died, or Redis was away.
  */
-export async function interruptedFanOuts(store: Store, beforeMs: number, limit: number): Promise<EventRef[]> {
-  const found = await readPartitions(store, (prefix) =>
-    store.redis.zrangebyscore(fanningOutKey(prefix), '-inf', beforeMs, 'LIMIT', 0, limit),
-  );
-  return found as EventRef[];
+export async function interruptedFanOuts(
+  store: Store,
+  partition: number,
+  beforeMs: number,
+  limit: number,
+): Promise<EventRef[]> {
+  const key = fanningOutKey(partitionPrefix(store, partition));
+  return (await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit)) as EventRef[];
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Interrupted fan-outs are finished, each by one process, on a real Redis. */
-import { describe, expect, it } from '@jest/globals';
-import { deliveryId, eventRef, partitionOf } from '@posthorn/core';
+import { describe, expect, it, jest } from '@jest/globals';
+import { deliveryId, eventRef, partitionOf, StorageUnavailable } from '@posthorn/core';
 import { loadDeliveries, storeEvent } from '../index.ts';
-import { bySubscriptionKey, prefixOfSubscription } from '../keys.ts';
-import { event, store, subscribe, subscriptionIdIn, time } from '../test-deliveries.ts';
-import { claimFanOut, confirmFanOut, interruptedFanOuts, renewFanOut } from './events.ts';
+import { bySubscriptionKey, fanningOutKey, partitionPrefix, prefixOfSubscription } from '../keys.ts';
+import { event, interrupted, store, subscribe, subscriptionIdIn, time } from '../test-deliveries.ts';
+import { claimFanOut, confirmFanOut, renewFanOut } from './events.ts';
 import { finishFanOuts, makeDeliveries } from './make-deliveries.ts';
 
 const logger = { info() {}, warn() {} };
@@ -29,7 +29,31 @@ describe('interrupted fan-outs', () => {
     await store.redis.hset(key!, 'wrong', 1);
     time.nowMs += 60_000;
     await expect(finishFanOuts(contextAt(time.nowMs))).rejects.toThrow('WRONGTYPE');
-    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([broken.ref]);
+    expect(await interrupted(time.nowMs)).toEqual([broken.ref]);
+    expect(await loadDeliveries(store, [deliveryId(other.ref, id)])).toMatchObject([{ status: 'pending' }]);
+  });
+
+  it('are finished in the other partitions where one is away', async () => {
+    const { id } = await subscribe();
+    const inPartition = async (partition: number) => {
+      const ids = Array.from({ length: 50 }, (_, i) => `e${i}`);
+      return await storeAlone([id], event({ id: ids.find((eventId) => partitionOf(eventId, 4) === partition)! }));
+    };
+    const [away, other] = [await inPartition(0), await inPartition(1)];
+    time.nowMs += 60_000;
+    const read = store.redis.zrangebyscore.bind(store.redis) as (key: string, ...args: unknown[]) => Promise<string[]>;
+    const spy = jest.spyOn(store.redis, 'zrangebyscore').mockImplementation((async (
+      key: string,
+      ...args: unknown[]
+    ) => {
+      if (key === fanningOutKey(partitionPrefix(store, 0))) throw new StorageUnavailable('away');
+      return await read(key, ...args);
+    }) as typeof store.redis.zrangebyscore);
+    const context = contextAt(time.nowMs);
+    const inCluster = { ...store, spansPartitions: false };
+    await expect(finishFanOuts({ ...context, store: inCluster })).rejects.toThrow(StorageUnavailable);
+    spy.mockRestore();
+    expect(await interrupted(time.nowMs)).toEqual([away.ref]);
     expect(await loadDeliveries(store, [deliveryId(other.ref, id)])).toMatchObject([{ status: 'pending' }]);
   });
 
@@ -74,8 +98,8 @@ describe('interrupted fan-outs', () => {
     await expect(makeDeliveries({ store, logger, clock }, stored)).rejects.toThrow('WRONGTYPE');
     expect(nowMs).toBe(stored.acceptedAtMs + 3 * eachMs);
     const stoppedAtMs = stored.acceptedAtMs + progressMs;
-    expect(await interruptedFanOuts(store, stoppedAtMs - 1, 10)).toEqual([]);
-    expect(await interruptedFanOuts(store, stoppedAtMs, 10)).toEqual([stored.ref]);
+    expect(await interrupted(stoppedAtMs - 1)).toEqual([]);
+    expect(await interrupted(stoppedAtMs)).toEqual([stored.ref]);
   });
 
   it('do not come back where one is renewed or claimed after it was confirmed', async () => {
@@ -83,6 +107,6 @@ describe('interrupted fan-outs', () => {
     await confirmFanOut(store, ref);
     await renewFanOut(store, ref, acceptedAtMs);
     expect(await claimFanOut(store, ref, acceptedAtMs, acceptedAtMs)).toBe(false);
-    expect(await interruptedFanOuts(store, acceptedAtMs, 10)).toEqual([]);
+    expect(await interrupted(acceptedAtMs)).toEqual([]);
   });
 });

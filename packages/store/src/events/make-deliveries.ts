@@ -1,6 +1,6 @@
 /** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
-import { eachInTurn } from '@posthorn/core';
-import type { Store } from '../store.ts';
+import { type EventRef, eachInTurn, throwRejections } from '@posthorn/core';
+import { allPartitions, type Store } from '../store.ts';
 import type { StoredEvent } from './event-record.ts';
 import { claimFanOut, confirmFanOut, interruptedFanOuts, loadEvent, renewFanOut } from './events.ts';
 import { type CreatedDelivery, createDeliveries } from './store-event.ts';
@@ -66,19 +66,27 @@ const MAX_EVENTS = 100;
 
 /**
  * Finishes interrupted fan-outs, so that no publisher has to repeat its call. Returns how many. Several processes may
- * do so at the same time: each fan-out is finished by the one that claims it.
+ * do so at the same time: each fan-out is finished by the one that claims it. In a Redis Cluster, a partition that is
+ * unavailable does not stop the others.
  */
 export async function finishFanOuts(context: FanOutContext): Promise<number> {
   const { store, clock, logger } = context;
   let events = 0;
-  await eachInTurn(await interruptedFanOuts(store, clock.now() - INTERRUPTED_AFTER_MS, MAX_EVENTS), async (ref) => {
+  const finish = async (ref: EventRef) => {
     const nowMs = clock.now();
     if (!(await claimFanOut(store, ref, nowMs - INTERRUPTED_AFTER_MS, nowMs))) return;
     events += 1;
     const stored = await loadEvent(store, ref);
     if (stored && stored.erasedAtMs === undefined) await makeDeliveries(context, stored);
     else await confirmFanOut(store, ref);
-  });
+  };
+  const finishIn = async (partition: number) =>
+    eachInTurn(await interruptedFanOuts(store, partition, clock.now() - INTERRUPTED_AFTER_MS, MAX_EVENTS), finish);
+  const partitions = allPartitions(store);
+  // On one Redis one after the other. In a Cluster, each of the others may be on another one, and one may be away.
+  const sequences = store.spansPartitions ? [partitions] : partitions.map((partition) => [partition]);
+  const results = await Promise.allSettled(sequences.map((sequence) => eachInTurn(sequence, finishIn)));
   if (events > 0) logger.info({ events }, 'fan_out.resumed');
+  throwRejections(results);
   return events;
 }

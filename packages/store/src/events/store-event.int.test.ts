@@ -9,7 +9,6 @@ import {
   createDeliveries,
   deleteSubscription,
   findMatches,
-  interruptedFanOuts,
   laneLength,
   loadEvent,
   saveSubscription,
@@ -17,7 +16,17 @@ import {
 } from '../index.ts';
 import { byStatusKey, bySubscriptionKey, prefixOfSubscription } from '../keys.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
-import { attempt, deliver, event, loadOne, store, subscribe, subscriptionIdIn, time } from '../test-deliveries.ts';
+import {
+  attempt,
+  deliver,
+  event,
+  interrupted,
+  loadOne,
+  store,
+  subscribe,
+  subscriptionIdIn,
+  time,
+} from '../test-deliveries.ts';
 
 /** Returns how many scripts, at most, had no reply yet at the same time from now on. */
 function countScriptsInFlight(): () => number {
@@ -142,10 +151,10 @@ describe('fan-out', () => {
     const subscription = await subscribe();
     const sent = event();
     await deliver([subscription.id], sent);
-    expect(await interruptedFanOuts(store, time.nowMs - 1, 10)).toEqual([]);
-    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([eventRef(sent)]);
+    expect(await interrupted(time.nowMs - 1)).toEqual([]);
+    expect(await interrupted(time.nowMs)).toEqual([eventRef(sent)]);
     await confirmFanOut(store, eventRef(sent));
-    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([]);
+    expect(await interrupted(time.nowMs)).toEqual([]);
   });
   it('is one step on one Redis, over all partitions', async () => {
     const subscriptions = await Promise.all(Array.from({ length: 20 }, () => subscribe()));
@@ -155,7 +164,7 @@ describe('fan-out', () => {
     const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds };
     const result = await storeEvent(store, stored, { withDeliveries: true });
     expect('created' in result && result.created.map(({ subscriptionId }) => subscriptionId)).toEqual(subscriptionIds);
-    expect(await interruptedFanOuts(store, time.nowMs, 10)).toEqual([]);
+    expect(await interrupted(time.nowMs)).toEqual([]);
     // A repeat, as a publisher's, finds nothing to do.
     expect((await createDeliveries(store, stored)).map(({ state }) => state)).toEqual(Array(20).fill('pending'));
     // Each is where its id says.
