@@ -91,3 +91,9 @@ export class StorageUnavailable extends Error {
     this.code = this.cause?.code;
   }
 }
+
+/**
+ * One partition of a Redis Cluster is unavailable; the others may work. Further calls to it are refused at once
+ * (packages/store's circuit-breaker.ts).
+ */
+export class PartitionUnavailable extends StorageUnavailable {}

@@ -1,10 +1,10 @@
 /** The duty that works through bulk replays: how much a run does, and what one that fails does to the others. */
-import { expect, it } from '@jest/globals';
-import { partitionOf } from '@posthorn/core';
+import { expect, it, jest } from '@jest/globals';
+import { PartitionUnavailable, partitionOf } from '@posthorn/core';
 import type { JobQueues } from '@posthorn/queue';
-import { activeReplays, loadReplays } from '@posthorn/store';
-import { failed, start } from '../../../../packages/store/src/replays/test-replays.ts';
-import { store, subscribe, time } from '../../../../packages/store/src/test-deliveries.ts';
+import { activeReplays, listReplays, loadReplays, startBatch } from '@posthorn/store';
+import { failed, ofAll, start } from '../../../../packages/store/src/replays/test-replays.ts';
+import { store, subscribe, subscriptionIdIn, time } from '../../../../packages/store/src/test-deliveries.ts';
 import type { DutyContext } from './duty.ts';
 import { runReplays } from './run-replays.ts';
 
@@ -32,4 +32,25 @@ it('goes on with the others where one fails, and then fails', async () => {
   await store.redis.set(key, 'wrong');
   await expect(duty().run(partition)).rejects.toThrow('WRONGTYPE');
   expect((await loadReplays(store, [other]))[0]).toMatchObject({ status: 'done', replayed: 1 });
+});
+
+it('goes on with the others where the partition of one address of a batch is unavailable', async () => {
+  const subscriptionIds = [0, 1, 0].map(subscriptionIdIn);
+  for (const id of subscriptionIds) await subscribe({ id });
+  const read = store.redis.hgetall.bind(store.redis);
+  const spy = jest.spyOn(store.redis, 'hgetall').mockImplementation(async (key) => {
+    if (String(key).includes('{1}:replay:')) throw new PartitionUnavailable('away');
+    return await read(key);
+  });
+  await expect(startBatch(store, { ...ofAll, subscriptionIds }, time.nowMs, 'anna')).rejects.toThrow('away');
+  const alone = await start(subscriptionIds[0]!);
+  await expect(duty().run(0)).rejects.toThrow('away');
+  spy.mockRestore();
+  expect((await loadReplays(store, [alone]))[0]).toMatchObject({ status: 'done' });
+  const listed = await Promise.all(
+    subscriptionIds.map((id) => listReplays(store, { subscriptionId: id }, { limit: 5 })),
+  );
+  expect(listed.map(({ items }) => items.map(({ status }) => status))).toEqual([['done', 'done'], [], ['done']]);
+  await duty().run(0);
+  expect((await listReplays(store, { subscriptionId: subscriptionIds[1]! }, { limit: 5 })).items).toHaveLength(1);
 });

@@ -1,9 +1,10 @@
 /** Does the same for each of many items: one that fails does not stop the others. */
-import { StorageUnavailable } from '../errors.ts';
+import { PartitionUnavailable, StorageUnavailable } from '../errors.ts';
 
 /**
  * Calls `step` with each item, one after the other. After an error it goes on with the next item, and throws the first
- * error at the end. `StorageUnavailable` is thrown at once: the others would wait as long for Redis.
+ * error at the end. `StorageUnavailable` is thrown at once, since the others would wait as long for Redis, unless it is
+ * `PartitionUnavailable`.
  */
 export async function eachInTurn<T>(items: Iterable<T>, step: (item: T) => Promise<unknown>): Promise<void> {
   const failures: unknown[] = [];
@@ -11,7 +12,7 @@ export async function eachInTurn<T>(items: Iterable<T>, step: (item: T) => Promi
     try {
       await step(item);
     } catch (error) {
-      if (error instanceof StorageUnavailable) throw error;
+      if (error instanceof StorageUnavailable && !(error instanceof PartitionUnavailable)) throw error;
       failures.push(error);
     }
   }

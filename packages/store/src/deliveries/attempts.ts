@@ -23,9 +23,8 @@ import {
   OVERDUE_BEHIND_OTHERS_MS,
 } from '../constants.ts';
 import { decodeKind } from '../events/event-record.ts';
-import { keepEvent, prefixOfEvent } from '../events/events.ts';
+import { keepEvent, keepEventSoon } from '../events/events.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from '../keys.ts';
-import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
 import { type FoundJob, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
@@ -213,11 +212,10 @@ export async function recordFailure(
   const endedAtMs = attempt.startedAtMs + attempt.durationMs;
   const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : undefined;
   const neededUntilMs = (nextAttemptAtMs ?? endedAtMs) + keptWhileUnfinishedMs(store);
-  const keep = () => keepEvent(store, event, neededUntilMs);
   // The event outlives the next attempt anyway, and that attempt extends its life: a hung master must not delay it.
   const isSpare = nextAttemptAtMs !== undefined && nextAttemptAtMs < createdAtMs + store.retentionMs;
-  if (isSpare) await withCircuitBreaker(store, prefixOfEvent(store, event), keep).catch(unlessUnavailable);
-  else await keep();
+  if (isSpare) await keepEventSoon(store, event, neededUntilMs).catch(unlessUnavailable);
+  else await keepEvent(store, event, neededUntilMs);
   return await runScript(store, 'recordFailure', prefixOfId(store, id), {
     id,
     number: attempt.number,

@@ -12,6 +12,7 @@ import {
   topicsOfEvent,
 } from '@posthorn/core';
 import { eventKey, fanningOutKey, partitionPrefix, topicKey } from '../keys.ts';
+import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
 import { runScript } from '../scripts.ts';
 import { readPartitions, type Store } from '../store.ts';
 import { decodeJoint, decodeText, type StoredEvent } from './event-record.ts';
@@ -113,8 +114,13 @@ export async function keepEvent(store: Store, event: EventRef, untilMs: number):
   else await store.redis.call('PEXPIREAT', eventKey(prefixOfEvent(store, event), event), untilMs, 'GT');
 }
 
-/** Keeps an event like `keepEvent`; returns whether it exists. */
+/** Keeps an event like `keepEvent`; throws `StorageUnavailable` soon if the master of a Cluster does not reply. */
+export async function keepEventSoon(store: Store, event: EventRef, untilMs: number): Promise<void> {
+  await withCircuitBreaker(store, prefixOfEvent(store, event), () => keepEvent(store, event, untilMs));
+}
+
+/** Keeps an event like `keepEventSoon`; returns whether it exists. */
 export async function keepIfExists(store: Store, event: EventRef, untilMs: number): Promise<boolean> {
-  await keepEvent(store, event, untilMs);
+  await keepEventSoon(store, event, untilMs);
   return (await store.redis.exists(eventKey(prefixOfEvent(store, event), event))) === 1;
 }

@@ -2,7 +2,7 @@
  * Stops calls to a partition that does not reply or can't be reached, so that one hung master of a Cluster does not
  * stop the work of the others.
  */
-import { knownOrNew, StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
+import { knownOrNew, PartitionUnavailable, StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import type { Store } from '../store.ts';
 
@@ -58,10 +58,14 @@ function isReply(error: unknown): boolean {
 const breakers = new WeakMap<Store, CircuitBreaker>();
 
 /**
- * Makes a short call to the partition with this prefix. In a Redis Cluster it rejects with `StorageUnavailable` if
+ * Makes a short call to the partition with this prefix. In a Redis Cluster it rejects with `PartitionUnavailable` if
  * there is no reply in time, as `createCircuitBreaker` says. On one Redis all partitions hang together, so the call waits.
  */
-export function withCircuitBreaker<T>(store: Store, prefix: string, call: () => Promise<T>): Promise<T> {
-  if (!(store.redis instanceof Cluster)) return call();
-  return knownOrNew(breakers, store, () => createCircuitBreaker(LIMIT_MS))(prefix, call);
+export async function withCircuitBreaker<T>(store: Store, prefix: string, call: () => Promise<T>): Promise<T> {
+  if (!(store.redis instanceof Cluster)) return await call();
+  try {
+    return await knownOrNew(breakers, store, () => createCircuitBreaker(LIMIT_MS))(prefix, call);
+  } catch (error) {
+    throw error instanceof StorageUnavailable ? new PartitionUnavailable(error.message, error.cause) : error;
+  }
 }

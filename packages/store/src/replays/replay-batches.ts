@@ -2,8 +2,16 @@
  * Batches: bulk replays of several addresses, started and cancelled together. The addresses may be in several
  * partitions, so the decision is stored first, in one step; `stepBatch` carries it out and may be repeated.
  */
-import { MAX_BATCH_ADDRESSES, newReplayBatchId, newReplayId, type Replay, type ReplayBatch } from '@posthorn/core';
+import {
+  eachInTurn,
+  MAX_BATCH_ADDRESSES,
+  newReplayBatchId,
+  newReplayId,
+  type Replay,
+  type ReplayBatch,
+} from '@posthorn/core';
 import * as keys from '../keys.ts';
+import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { MAX_COUNTED, type ReplayScope } from './replay-count.ts';
@@ -65,7 +73,8 @@ export async function activeBatches(store: Store, partition: number): Promise<st
 
 /**
  * Carries out the decision on a batch: starts its replays that are not started, or cancels those that can be cancelled.
- * Several processes may do it at once, and repeat it: a replay with an id is started once.
+ * Several processes may do it at once, and repeat it: a replay with an id is started once. In a Redis Cluster, a member
+ * whose partition is unavailable does not stop the others.
  */
 export async function stepBatch(store: Store, batchId: string, nowMs: number): Promise<void> {
   const batch = await loadBatch(store, batchId);
@@ -75,11 +84,11 @@ export async function stepBatch(store: Store, batchId: string, nowMs: number): P
     return;
   }
   const { members, cancellation } = batch;
-  for (const member of members) {
+  await eachInTurn(members, async (member) => {
     // Starts it even to cancel it: another process may be about to start it, and that start then changes nothing.
     await startMember(store, member, batch);
     if (cancellation) await cancelReplay(store, member.replayId, nowMs, { operator: cancellation.operator });
-  }
+  });
   const seen = cancellation === null ? undefined : JSON.stringify(cancellation);
   await runScript(store, 'closeReplayBatch', prefix, { id: batchId, cancellation: seen });
 }
@@ -89,7 +98,9 @@ async function startMember(
   { subscriptionId, replayId }: ReplayBatch['members'][number],
   { id: batchId, members, cancellation, createdAtMs, operator, ...scope }: ReplayBatch,
 ): Promise<void> {
-  const [present] = await loadReplays(store, [replayId]);
+  const [present] = await withCircuitBreaker(store, keys.prefixOfId(store, replayId), () =>
+    loadReplays(store, [replayId]),
+  );
   if (present) return;
   const isCancelled = cancellation !== null;
   const accepted = { replayId, batchId, isCancelled, maxCounted: Math.ceil(MAX_COUNTED / members.length) };

@@ -2,7 +2,7 @@
 import { type AuditEntry, type DeliveryJob, isFinished, type ReplayStatus } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
 import { keptWhileUnfinishedMs, loadEntries, type StoredDelivery } from '../deliveries/delivery-record.ts';
-import { keepEvent } from '../events/events.ts';
+import { keepEventSoon } from '../events/events.ts';
 import * as keys from '../keys.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
 import { runScript } from '../scripts.ts';
@@ -95,7 +95,7 @@ export async function endUnattempted(
   const inFlight = new Set(taken.map(({ deliveryId }) => deliveryId));
   const ending = part.deliveries.filter(({ id }) => !inFlight.has(id));
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
-  await Promise.all(ending.map(({ event }) => keepEvent(store, event, expiresAtMs)));
+  await Promise.all(ending.map(({ event }) => keepEventSoon(store, event, expiresAtMs)));
   return await runScript(store, 'endCancelled', keys.prefixOfId(store, replayId), {
     id: replayId,
     swept: part.swept ?? undefined,
