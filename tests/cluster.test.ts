@@ -283,6 +283,15 @@ describe('Redis Cluster', () => {
       await eventually(`an event of the same addresses as others that hang`, () => requests(id) > 0);
     }
     await eventually('all that was held', () => held.every((id) => requests(id) > 0));
+    await eventually('their attempts in the statistics of the address', async () => {
+      const { body } = await on.operate('GET', `/v1/subscriptions/${address}/attempts`);
+      return body.succeeded >= held.length;
+    });
+    // Ingest would have to read who is subscribed in all partitions.
+    const change = await on.operate('PATCH', `/v1/subscriptions/${address}`, { event_types: [kept] });
+    expect(change.status).toBe(503);
+    expect((await on.subscription(address)).event_types).toEqual([released]);
+    await publishOn(well, kept);
     // It has to be told that an event has succeeded. Partition 4 comes after partitions of it.
     const other = ownClient({ REDIS_URL: nodes[well]!.url });
     const beatAtMs = async () => Number((await other.zrange('posthorn:{0}:workers_seen', '0', '0', 'WITHSCORES'))[1]);

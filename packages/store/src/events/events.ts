@@ -23,7 +23,9 @@ export async function findMatches(
   event: Pick<Event, 'environment'> & { type: EventType },
 ): Promise<string[]> {
   const topics = topicsOfEvent(event);
-  return await readPartitions(store, (prefix) => store.redis.sunion(topics.map((topic) => topicKey(prefix, topic))));
+  return await readPartitions(store, (prefix) =>
+    withCircuitBreaker(store, prefix, () => store.redis.sunion(topics.map((topic) => topicKey(prefix, topic)))),
+  );
 }
 
 /** Confirms that all deliveries of an event and their jobs are stored. */

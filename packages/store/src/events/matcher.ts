@@ -79,7 +79,7 @@ export function createMatcher(store: Store, now: () => number = () => performanc
  * is never the same again. A partition of a Cluster that does not reply has the version of `before`, if that is known:
  * nothing changes there, and what changes elsewhere is told to all.
  */
-async function readVersions(store: Store, before: readonly string[]): Promise<string[]> {
+export async function readVersions(store: Store, before: readonly string[] = []): Promise<string[]> {
   const prefixes = allPrefixes(store);
   const read = (prefix: string, partition: number) =>
     withCircuitBreaker(store, prefix, () => store.redis.get(topicsVersionKey(prefix))).catch((error: unknown) => {

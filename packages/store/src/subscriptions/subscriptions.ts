@@ -17,7 +17,7 @@ import {
 } from '@posthorn/core';
 import { DELETED } from '../constants.ts';
 import { decodeCameBack, encodeCameBack } from '../deliveries/responses.ts';
-import { announceTopics, topicsStep } from '../events/matcher.ts';
+import { announceTopics, readVersions, topicsStep } from '../events/matcher.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from '../keys.ts';
 import { fieldList, runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
@@ -90,13 +90,16 @@ export async function saveSubscription(
   const fields = encodeFields(subscription);
   if (options.resetFailures || subscription.revision === '') fields.consecutive_failures = 0;
   const prefix = prefixOfSubscription(store, id);
+  const topics = subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '';
+  const topicsBefore = await store.redis.hget(subscriptionKey(prefix, id), 'topics');
+  if (topics !== (topicsBefore ?? '')) await checkAllReply(store);
   const saved = await runScript(store, 'saveSubscription', prefix, {
     id,
     saveId: randomUUID(),
     expectedRevision: subscription.revision,
     status: subscription.resuming ? RESUMING : subscription.status,
     createdAtMs: subscription.createdAtMs,
-    topics: subscription.takesEvents ? topicsOfSubscription(subscription).join(' ') : '',
+    topics,
     topicsStep: topicsStep(),
     nowMs: subscription.updatedAtMs,
     retentionMs: store.retentionMs,
@@ -107,6 +110,14 @@ export async function saveSubscription(
   // If it was refused, a first try whose reply was lost may have saved it, and another call since.
   if (!saved.isSaved || saved.isTopicChange) await announceTopics(store, prefix);
   return saved.isSaved;
+}
+
+/**
+ * To be called before a change of topics. Throws `StorageUnavailable` if a partition does not reply: the change has to
+ * be announced to it, and after it ingest would accept no event at all, since it would have to read the topics of all.
+ */
+async function checkAllReply(store: Store): Promise<void> {
+  await readVersions(store);
 }
 
 /**
@@ -175,6 +186,7 @@ export async function deleteSubscription(
   by: Pick<AuditEntry, 'operator' | 'detail'>,
 ): Promise<boolean> {
   const prefix = prefixOfSubscription(store, id);
+  await checkAllReply(store);
   const isDeleted = await runScript(store, 'deleteSubscription', prefix, {
     id,
     deletion: randomUUID(),
