@@ -52,7 +52,7 @@ export const workerSettings = z
       wholeNumber(1, 10_000).optional(),
       'Delivery',
       'as `ADDRESS_CONCURRENCY`',
-      'maximum attempts in flight per worker to one host, and to one IP; addresses known to be fast do not count',
+      'maximum attempts in flight per worker to one host, and to one IP (a /64 of IPv6); addresses known to be fast do not count',
     ),
     RELEASE_RATE: setting(
       wholeNumber(1, 10_000).default(50),

@@ -4,7 +4,7 @@ import type { Logger } from '@posthorn/runtime';
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
 import { Counter, type Registry } from 'prom-client';
-import { clientNetwork } from './client-network.ts';
+import { ipNetwork } from './ip-network.ts';
 
 /** Clients that are tracked; the least recently used one is evicted. */
 const MAX_CLIENTS = 10_000;
@@ -79,7 +79,7 @@ export function createAuthFailures({ registry, logger }: { registry: Registry; l
 }
 
 function clientOf(request: Request): string {
-  return clientNetwork(request.ip ?? 'unknown');
+  return ipNetwork(request.ip ?? 'unknown');
 }
 
 /** Counts the failures of each client in a window that starts with its first one. `memo` returns the counter of a client. */

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import type { SharedSettings } from '@posthorn/runtime';
 import { Counter, type Registry } from 'prom-client';
-import { clientNetwork } from './client-network.ts';
+import { ipNetwork } from './ip-network.ts';
 
 const REFUSED = 'posthorn_connections_refused_total';
 
@@ -33,7 +33,7 @@ export function limitConnections(
     const { remoteAddress } = socket;
     // A connection without an address is closed already.
     if (remoteAddress === undefined || proxies.check(remoteAddress, isIPv6(remoteAddress) ? 'ipv6' : 'ipv4')) return;
-    const client = clientNetwork(remoteAddress);
+    const client = ipNetwork(remoteAddress);
     const count = (open.get(client) ?? 0) + 1;
     if (count > settings.MAX_CLIENT_CONNECTIONS) {
       refused.inc({ reason: 'client_limit' });

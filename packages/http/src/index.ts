@@ -4,6 +4,7 @@ export { bearerOf, callerName, createKeyring, principalOf, requireBearer, setPri
 export { type AuthFailures, createAuthFailures } from './auth-failures.ts';
 export { createBudget } from './budget.ts';
 export { docsRouter } from './docs-page.ts';
+export { ipNetwork } from './ip-network.ts';
 export { jsonBody } from './json-body.ts';
 export { fieldErrors, problemDocument, requireStorage, storageUnavailable, toAppError } from './problems.ts';
 export { limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';

@@ -1,10 +1,11 @@
 /** Returns the names under which admission control (slots.ts) counts the host and the IP of an attempt. */
 import { atMost, knownOrNew } from '@posthorn/core';
+import { ipNetwork } from '@posthorn/http';
 import { checkIp } from '@posthorn/sender';
 import { LRUCache } from 'lru-cache';
 
 const MAX_KNOWN = 10_000;
-const ips = new LRUCache<string, { isPrivate: boolean }>(atMost(MAX_KNOWN));
+const ips = new LRUCache<string, { network: string; isPrivate: boolean }>(atMost(MAX_KNOWN));
 /** Parsing a URL costs as much as signing a delivery. */
 const parsed = new LRUCache<string, { host: string; port: string }>(atMost(MAX_KNOWN));
 
@@ -14,11 +15,12 @@ export function hostOf(url: string): string {
 }
 
 /**
- * A public IP counts as a whole, whatever the port. A private one, which only development may send to, counts by port:
- * many receivers run on one machine there.
+ * A public IP counts as a whole, whatever the port, and an IPv6 address as its /64: its owner usually has all of that. A
+ * private IP, which only development may send to, counts by port: many receivers run on one machine there.
  */
 export function ipOf(ip: string, url: string): string {
-  return knownOrNew(ips, ip, check).isPrivate ? `${ip} ${knownOrNew(parsed, url, parse).port}` : ip;
+  const { network, isPrivate } = knownOrNew(ips, ip, look);
+  return isPrivate ? `${ip} ${knownOrNew(parsed, url, parse).port}` : network;
 }
 
 function parse(url: string): { host: string; port: string } {
@@ -26,6 +28,6 @@ function parse(url: string): { host: string; port: string } {
   return { host, port };
 }
 
-function check(ip: string): { isPrivate: boolean } {
-  return { isPrivate: checkIp(ip, []) !== null };
+function look(ip: string): { network: string; isPrivate: boolean } {
+  return { network: ipNetwork(ip), isPrivate: checkIp(ip, []) !== null };
 }

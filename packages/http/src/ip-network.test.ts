@@ -1,6 +1,6 @@
 /** Which addresses count as the same client. */
 import { expect, it } from '@jest/globals';
-import { clientNetwork } from './client-network.ts';
+import { ipNetwork } from './ip-network.ts';
 
 it.each([
   ['192.0.2.7', '192.0.2.7'],
@@ -16,5 +16,5 @@ it.each([
   ['unknown', 'unknown'],
   ['192.0.2.7:x', 'unknown'],
 ])('%s counts as %s', (address, network) => {
-  expect(clientNetwork(address)).toBe(network);
+  expect(ipNetwork(address)).toBe(network);
 });
