@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { version } from '@posthorn/runtime';
 import {
@@ -68,10 +69,11 @@ describe('posthorn', () => {
     rmSync(dirname(file), { recursive: true });
   });
 
-  it('says that its output cannot be written, without a stack', () => {
+  it('says that its output cannot be written, without a stack', async () => {
     const command = `exec ${process.execPath} ${join(root, 'apps/cli/src/main.ts')} completion bash > /dev/full`;
-    const { status, stderr } = spawnSync('bash', ['-c', command], { encoding: 'utf8' });
-    expect([status, stderr]).toEqual([1, expect.stringMatching(/^Cannot write the output: ENOSPC.*\n$/)]);
+    const child = spawn('bash', ['-c', command], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+    expect([code, said]).toEqual([1, expect.stringMatching(/^Cannot write the output: ENOSPC.*\n$/)]);
   });
 
   it('finds events by session, reference or user', async () => {
