@@ -4,6 +4,7 @@ import { newReplayId, partitionOfId } from '@posthorn/core';
 import { createLogger, systemClock } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { addOutageNotice, waitingNotices } from '@posthorn/store';
+import { eventually } from '@posthorn/testing';
 import { store, subscribe } from '../../../packages/store/src/test-deliveries.ts';
 import { createNoticeService, type NoticeContext } from './notices.ts';
 
@@ -13,21 +14,18 @@ beforeEach(async () => {
   for (let i = 0; i < 25; i++) await addOutageNotice(store, notice);
 });
 
-/** Posts notices until `send` says that it has begun; then finishes this run. */
-async function runOnce(
-  send: (id: string) => Promise<number | SendResult>,
-  report: Partial<Pick<NoticeContext, 'logger' | 'metrics'>> = {},
-): Promise<void> {
-  const begun = Promise.withResolvers<void>();
+type Send = (id: string) => Promise<number | SendResult>;
+type Report = Partial<Pick<NoticeContext, 'logger' | 'metrics'>>;
+
+function newService(send: Send, report: Report = {}) {
   const sender: Sender = {
     async send({ headers }) {
-      begun.resolve();
       const result = await send(headers['Service-Event-Id']!);
       return typeof result === 'number' ? { kind: 'responded', statusCode: result, ip: '127.0.0.1' } : result;
     },
     close: () => undefined,
   };
-  const service = createNoticeService({
+  return createNoticeService({
     store,
     clock: systemClock,
     logger: createLogger({ app: 'test', level: 'silent' }),
@@ -37,6 +35,15 @@ async function runOnce(
     isCutOff: () => false,
     ...report,
   });
+}
+
+/** Posts notices until `send` is called; then finishes this run. */
+async function runOnce(send: Send, report?: Report): Promise<void> {
+  const begun = Promise.withResolvers<void>();
+  const service = newService((id) => {
+    begun.resolve();
+    return send(id);
+  }, report);
   await service.start();
   await begun.promise;
   await service.stop(0);
@@ -80,6 +87,16 @@ it('waits with all others where none of a batch is accepted', async () => {
   });
   expect(posted).toHaveLength(10);
   expect(await waiting()).toHaveLength(25);
+});
+
+it('posts the others behind more than a batch of those that are always refused', async () => {
+  const all = (await waiting()).map(({ id }) => id);
+  const refused = all.slice(0, 20);
+  const service = newService(async (id) => (refused.includes(id) ? 400 : 200));
+  await service.start();
+  await eventually('the others to be posted', async () => (await waiting()).length === refused.length);
+  await service.stop(0);
+  expect((await waiting()).map(({ id }) => id)).toEqual(refused);
 });
 
 it('logs why one could not be posted', async () => {

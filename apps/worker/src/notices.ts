@@ -74,6 +74,8 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
+  /** The entry of each partition after which the next batch begins; undefined: with the oldest. */
+  const passed = new Map<number, string | undefined>();
   /** Until when nothing is posted. */
   let all = AT_ONCE;
   /** Until when each refused notice is not posted, by id. */
@@ -91,21 +93,23 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   };
 
   /**
-   * Posts a batch of logged notices, oldest first, beginning after an entry. If none is accepted, all notices wait; if
-   * some are, only the refused ones wait. Returns the last entry of the batch if more notices may follow it.
+   * Posts the next batch of logged notices, oldest first. If none is accepted, all notices wait: for a second if some
+   * were refused, since others may not be. If some are accepted, only the others wait. Returns whether there may be more.
    */
-  const post = async (partition: number, after?: string): Promise<string | undefined> => {
-    const upTo = logged.get(partition);
+  const post = async (partition: number): Promise<boolean> => {
+    const [after, upTo] = [passed.get(partition), logged.get(partition)];
     const oldest = upTo === undefined ? [] : await waitingNotices(store, partition, BATCH, { after, upTo });
     const due = oldest.filter(({ id }) => isOver(refused.get(id) ?? AT_ONCE));
     const results = await Promise.allSettled(due.map((notice) => postNotice(context, notice)));
-    const isDone = results.map((result) => result.status === 'fulfilled' && result.value);
+    const isDone = results.map((result) => result.status === 'fulfilled' && result.value === 'done');
+    const isRefused = results.some((result) => result.status === 'fulfilled' && result.value === 'refused');
     for (const [i, { id }] of due.entries()) if (!isDone[i]) refused.set(id, longer(refused.get(id)));
     const done = due.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
     await removeNotices(store, partition, done);
-    if (due.length > 0) all = done.length === 0 ? longer(all) : AT_ONCE;
+    if (due.length > 0) all = done.length > 0 ? AT_ONCE : longer(isRefused ? AT_ONCE : all);
+    passed.set(partition, oldest.length === BATCH ? oldest.at(-1)?.entryId : undefined);
     throwRejections(results);
-    return oldest.length === BATCH ? oldest.at(-1)?.entryId : undefined;
+    return oldest.length === BATCH;
   };
 
   const canPost = () => isOver(all);
@@ -118,12 +122,7 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
     if (!(await hold())) return;
     await reportDropped(context, partition);
     await whileMore(() => logNew(partition));
-    let after: string | undefined;
-    await whileMore(async () => {
-      if (!canPost()) return false;
-      after = await post(partition, after);
-      return after !== undefined && (await hold());
-    });
+    await whileMore(async () => canPost() && (await post(partition)) && (await hold()));
   };
   return async (): Promise<void> => {
     const withNotices = await partitionsWithNotices(store);
@@ -174,9 +173,12 @@ function subjectOf(notice: Notice) {
   };
 }
 
-/** Posts a notice. Returns true if it is done: accepted, given up, or not to be posted since `NOTICE_URL` is not set. */
-async function postNotice(context: NoticeContext, notice: WaitingNotice): Promise<boolean> {
-  if (context.to === undefined) return true;
+/**
+ * Posts a notice. Returns `done` if it was accepted, was given up, or is not to be posted since `NOTICE_URL` is not set;
+ * `refused` if the status may be about this notice alone; otherwise `failed`.
+ */
+async function postNotice(context: NoticeContext, notice: WaitingNotice): Promise<'done' | 'refused' | 'failed'> {
+  if (context.to === undefined) return 'done';
   const { url, secret, sender } = context.to;
   const nowMs = context.clock.now();
   const body = JSON.stringify(await noticeBody(context.store, notice));
@@ -187,7 +189,7 @@ async function postNotice(context: NoticeContext, notice: WaitingNotice): Promis
     'Service-Event-Id': notice.id,
   };
   const result = await sender.send({ url, headers, body });
-  if (result.kind === 'responded' && errorOfStatus(result.statusCode) === null) return true;
+  if (result.kind === 'responded' && errorOfStatus(result.statusCode) === null) return 'done';
   const line = {
     notice_id: notice.id,
     outcome: result.kind,
@@ -197,10 +199,15 @@ async function postNotice(context: NoticeContext, notice: WaitingNotice): Promis
   if (nowMs - notice.atMs > GIVE_UP_AFTER_MS) {
     context.metrics.noticeGivenUp();
     context.logger.error(line, 'notice.given_up');
-    return true;
+    return 'done';
   }
   context.logger.warn(line, 'notice.deferred');
-  return false;
+  return result.kind === 'responded' && isRefusal(result.statusCode) ? 'refused' : 'failed';
+}
+
+/** 408 and 429 ask for a pause. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
 async function noticeBody(store: Store, notice: Notice) {
