@@ -227,12 +227,17 @@ describe('a batch', () => {
     const waiting = await unattended.redis.lrange(`${unattended.prefix}:{0}:deliveries:wait`, 0, -1);
     expect(waiting.reverse()).toEqual(deliveries.map(([{ id }]) => id));
   });
-  it('may have 500 events, not 501 and not 0', async () => {
+  it('may have 500 events, also of nearly MAX_EVENT_BYTES, not 501 and not 0', async () => {
     expect(
       (await on.publishBatch(Array.from({ length: 500 }, () => sampleEvent({ type: 'session.created' })))).body.results,
     ).toHaveLength(500);
     expect((await on.publishBatch(Array.from({ length: 501 }, () => 0))).status).toBe(422);
     expect((await on.publishBatch([])).status).toBe(422);
+    const large = { id: 's', status: 'created', more: 'x'.repeat(3_800) };
+    const all = await on.publishBatch(
+      Array.from({ length: 500 }, () => sampleEvent({ type: 'session.created', data: large })),
+    );
+    expect(all.body.results.filter(({ status }: { status: number }) => status === 202)).toHaveLength(500);
   });
 });
 

@@ -21,6 +21,8 @@ type PublisherKey = IngestSettings['PUBLISHER_KEYS'][number];
 
 /** A batch may be this many times as large as one event. */
 const BATCH_FACTOR = 32;
+/** A batch may always be this large: enough for `MAX_BATCH_EVENTS` where an event may have at most 16 KB. */
+const MIN_BATCH_LIMIT_BYTES = 8 * 1024 * 1024;
 const MAX_BATCH_EVENTS = 500;
 /** No valid event is smaller. This bounds the number of events in a batch whose size is known. */
 const MIN_EVENT_BYTES = 81;
@@ -133,9 +135,9 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
 
   events.post('/v1/events/batch', {
     summary: `Publish up to ${MAX_BATCH_EVENTS} events`,
-    description: `Each event is accepted or refused on its own; the results are in the order of the events. A body may have at most ${MAX_JSON_VALUES} JSON values in all.`,
+    description: `Each event is accepted or refused on its own; the results are in the order of the events. A body may have at most ${MAX_JSON_VALUES} JSON values in all, and 8 MiB; with a larger \`MAX_EVENT_BYTES\`, ${BATCH_FACTOR} times that, at most 16 MiB.`,
     body: batchSchema,
-    maxBodyBytes: BATCH_FACTOR * context.maxEventBytes,
+    maxBodyBytes: Math.max(BATCH_FACTOR * context.maxEventBytes, MIN_BATCH_LIMIT_BYTES),
     bodyBudget: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
     turnFor,
     responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },

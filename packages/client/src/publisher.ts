@@ -38,7 +38,7 @@ interface Entry {
 }
 
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Far below what ingest takes in one call (32 times `MAX_EVENT_BYTES`, at most 16 MiB). */
+/** Far below what ingest takes in one call (at least 8 MiB). */
 const MAX_BATCH_BYTES = 1024 * 1024;
 /** Events that are looked at for one batch: most of them may belong to sessions in flight. */
 const MAX_LOOKED_AT = 2 * MAX_BATCH;
