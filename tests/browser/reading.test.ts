@@ -64,6 +64,24 @@ describe('the keyboard', () => {
     await page.waitForURL('**/deliveries/*');
     await page.locator('#content:focus').waitFor();
   });
+  it('keeps the focus after a button that its own action removes, and after a form that is refused or accepted', async () => {
+    const { page } = await signedIn();
+    await page.goto('/deliveries?status=failed');
+    await page.getByRole('button', { name: 'Clear', exact: true }).press('Enter');
+    await page.locator('#content:focus').waitFor();
+    await page.goto('/subscriptions/new');
+    const create = page.getByRole('button', { name: 'Create' });
+    await page.getByLabel('Address').fill('http://10.0.0.1/');
+    await create.press('Enter');
+    await page.getByText('private').last().waitFor();
+    await page.locator('button:focus', { hasText: 'Create' }).waitFor();
+    await page.getByLabel('Address').fill('https://example.com/new');
+    await create.press('Enter');
+    await page.getByText('it is not shown again').waitFor();
+    await page.locator('#content:focus').waitFor();
+    const { data } = (await on.operate('GET', '/v1/subscriptions?q=example.com/new')).body;
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${data[0].id}`));
+  });
 });
 
 describe('a filter', () => {

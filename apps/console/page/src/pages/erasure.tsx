@@ -1,5 +1,5 @@
 /** One erasure: what it has found, its confirmation, and what it has erased. */
-import { Alert, Button, Checkbox, Group, Radio, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Alert, Checkbox, Group, Radio, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Erasure } from '@posthorn/operator-api';
 import { IconEraser } from '@tabler/icons-react';
 import { useState } from 'react';
@@ -112,9 +112,12 @@ function Confirmation({ erasure: { id, found } }: { erasure: Erasure }) {
           onChange={(event) => setIsSure(event.currentTarget.checked)}
         />
         <Group>
-          <Button color="red" disabled={!isSure} loading={confirm.isPending} onClick={() => confirm.mutate()}>
-            {found.events === 0 ? 'Erase what arrives until now' : `Erase ${payloads}`}
-          </Button>
+          <ActionButton
+            label={found.events === 0 ? 'Erase what arrives until now' : `Erase ${payloads}`}
+            change={confirm}
+            disabled={!isSure}
+            color="red"
+          />
           <ActionButton label="Cancel" variant="default" change={cancel} />
         </Group>
       </Stack>

@@ -4,6 +4,7 @@ import type { Session } from '@posthorn/operator-api';
 import { useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
 import { call } from '../api.ts';
+import { useKeptFocus } from '../parts/kept-focus.ts';
 import { Note } from '../parts/layout.tsx';
 import { beginSession, sessionHasExpired, useChange, useSession } from '../queries.ts';
 
@@ -15,6 +16,7 @@ export function SignInPage() {
     onDone: beginSession,
     quiet: true,
   });
+  const submit = useKeptFocus(signIn.isPending);
   const next = search.get('next') ?? '/';
   // Only a path of this page. Any other URL would be an open redirect; browsers ignore tabs and line breaks in it.
   if (session.data) return <Navigate replace to={/^\/(?![/\\\s])/.test(next) ? next : '/'} />;
@@ -49,7 +51,7 @@ export function SignInPage() {
                 {signIn.error.message}
               </Alert>
             )}
-            <Button type="submit" loading={signIn.isPending} disabled={token.trim() === ''}>
+            <Button ref={submit} type="submit" loading={signIn.isPending} disabled={token.trim() === ''}>
               Sign in
             </Button>
           </Stack>

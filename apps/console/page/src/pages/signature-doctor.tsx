@@ -4,6 +4,7 @@ import { useForm } from '@mantine/form';
 import type { SignatureCheck } from '@posthorn/operator-api';
 import { useParams } from 'react-router';
 import { ApiError, call } from '../api.ts';
+import { useKeptFocus } from '../parts/kept-focus.ts';
 import { Facts, Note, PageBody, Section } from '../parts/layout.tsx';
 import { Loaded } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
@@ -78,7 +79,7 @@ function Doctor({ path }: { path: string }) {
               />
             </Group>
             <Group>
-              <Button type="submit" loading={check.isPending}>
+              <Button ref={useKeptFocus(check.isPending)} type="submit" loading={check.isPending}>
                 Check
               </Button>
             </Group>

@@ -1,9 +1,11 @@
-/** A button that starts a change and shows a loader until the change ends. */
+/** A button that starts a change and shows a loader until the change ends, or that its own action may remove. */
 import { Button, type ButtonProps } from '@mantine/core';
 import type { TablerIcon } from '@tabler/icons-react';
 import { useKeptFocus } from './kept-focus.ts';
 
-interface ActionButtonProps extends Pick<ButtonProps, 'variant' | 'disabled'> {
+type Looks = Pick<ButtonProps, 'variant' | 'disabled' | 'color' | 'size' | 'radius' | 'fullWidth'>;
+
+interface ActionButtonProps extends Looks {
   label: string;
   icon?: TablerIcon;
   /** What the action is about, for screen readers, where several buttons have the same label. */

@@ -1,7 +1,8 @@
 /** Text to read or copy: ids, secrets, bodies, commands. It is never interpreted as HTML. */
-import { ActionIcon, Box, Button, CopyButton, Group, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Box, CopyButton, Group, Text, Tooltip } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { memo, useState } from 'react';
+import { ActionButton } from './action-button.tsx';
 import { escapeInvisible, jsonTokens, looksLikeJson } from './json-tokens.ts';
 import { countText } from './numbers.ts';
 import './code.css';
@@ -55,9 +56,12 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
           <Text size="xs" c="dimmed">
             These are the first {countText(shown.length)} of {countText(text.length)} characters.
           </Text>
-          <Button size="compact-xs" variant="default" onClick={() => setWhole(true)}>
-            Show all
-          </Button>
+          <ActionButton
+            label="Show all"
+            size="compact-xs"
+            variant="default"
+            change={{ isPending: false, mutate: () => setWhole(true) }}
+          />
         </Group>
       )}
     </Box>

@@ -1,6 +1,7 @@
 /** Tables described by their columns, and lists of such rows that are read page by page. */
-import { Button, Center, type MantineBreakpoint, Table, type TableProps, type TableTdProps } from '@mantine/core';
+import { Center, type MantineBreakpoint, Table, type TableProps, type TableTdProps } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { ActionButton } from './action-button.tsx';
 import { Section } from './layout.tsx';
 import { Loaded, type Query } from './states.tsx';
 
@@ -59,9 +60,7 @@ interface Changes {
 export function ShowChanges({ list: { changes, showNewest } }: { list: Changes }) {
   if (changes === null) return null;
   return (
-    <Button size="compact-sm" radius="xl" onClick={() => showNewest()}>
-      {changes}
-    </Button>
+    <ActionButton label={changes} size="compact-sm" radius="xl" change={{ isPending: false, mutate: showNewest }} />
   );
 }
 
@@ -96,9 +95,11 @@ export function PagedList<T>({
       </Section>
       {list.hasNextPage && (
         <Center mt="md">
-          <Button variant="default" loading={list.isFetchingNextPage} onClick={() => list.fetchNextPage()}>
-            Show more
-          </Button>
+          <ActionButton
+            label="Show more"
+            variant="default"
+            change={{ isPending: list.isFetchingNextPage, mutate: list.fetchNextPage }}
+          />
         </Center>
       )}
     </>

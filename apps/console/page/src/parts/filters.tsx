@@ -1,7 +1,8 @@
 /** The filters of a list. They are kept in the URL, so that a link and the back button show the same list. */
-import { Button, Select, type SelectProps } from '@mantine/core';
+import { Select, type SelectProps } from '@mantine/core';
 import { useEffect } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
+import { ActionButton } from './action-button.tsx';
 import { AddressPicker } from './address-picker.tsx';
 import { rememberSearch } from './list-search.ts';
 
@@ -77,9 +78,5 @@ export function AddressFilter({ filters }: { filters: Filters<'subscription_id'>
 /** Clears all filters of a list, if there are any. */
 export function ClearFilters({ isFiltered, clear }: Pick<Filters<string>, 'isFiltered' | 'clear'>) {
   if (!isFiltered) return null;
-  return (
-    <Button variant="subtle" onClick={clear}>
-      Clear
-    </Button>
-  );
+  return <ActionButton label="Clear" variant="subtle" change={{ isPending: false, mutate: clear }} />;
 }

@@ -1,8 +1,9 @@
 /** Placeholders for content: loading, failed, or empty with a next step. */
-import { Alert, Button, Center, Loader, Stack, Text } from '@mantine/core';
+import { Alert, Center, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { ApiError, isAnswer, isMissing } from '../api.ts';
+import { ActionButton } from './action-button.tsx';
 import { Note } from './layout.tsx';
 
 /** The part of a TanStack query that is shown. */
@@ -65,9 +66,7 @@ export function Problem({ title, error, retry }: { title: string; error: Error; 
             <b>{name}</b>: {message}
           </Text>
         ))}
-      <Button size="xs" variant="default" onClick={() => retry()}>
-        Try again
-      </Button>
+      <ActionButton label="Try again" size="xs" variant="default" change={{ isPending: false, mutate: retry }} />
     </Alert>
   );
 }

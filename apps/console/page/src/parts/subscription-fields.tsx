@@ -17,6 +17,7 @@ import type { Subscription } from '@posthorn/operator-api';
 import { useState } from 'react';
 import { ApiError } from '../api.ts';
 import { useKept } from '../queries.ts';
+import { useKeptFocus } from './kept-focus.ts';
 
 type SessionEventType = Exclude<Subscription['event_types'], 'all'>[number];
 
@@ -133,7 +134,7 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
           </Alert>
         )}
         <Group>
-          <Button type="submit" loading={form.submitting}>
+          <Button ref={useKeptFocus(form.submitting)} type="submit" loading={form.submitting}>
             {submitLabel}
           </Button>
           <Button variant="default" onClick={onCancel}>

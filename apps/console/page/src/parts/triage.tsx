@@ -1,5 +1,5 @@
 /** What needs an operator: incidents, and each failing or paused address with its error and one action. */
-import { Alert, Box, Button, Group, Paper, Stack, Text } from '@mantine/core';
+import { Alert, Box, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Delivery, Overview } from '@posthorn/operator-api';
 import { IconAlertTriangle, IconCircleCheck, IconPlayerPlay, IconSend } from '@tabler/icons-react';
 import { useState } from 'react';
@@ -110,9 +110,13 @@ function Problems({ overview }: { overview: Overview }) {
         ))}
       </Stack>
       {shown.length < items.length && (
-        <Button variant="subtle" fullWidth radius={0} onClick={() => showAll(true)}>
-          Show {items.length - shown.length} more
-        </Button>
+        <ActionButton
+          label={`Show ${items.length - shown.length} more`}
+          variant="subtle"
+          fullWidth
+          radius={0}
+          change={{ isPending: false, mutate: () => showAll(true) }}
+        />
       )}
     </Section>
   );
