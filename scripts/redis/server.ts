@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from '../free-port.ts';
 import { redisServer } from '../programs/programs.ts';
 import { providePrograms } from '../programs/provide.ts';
@@ -40,6 +41,8 @@ export interface StartOptions {
   say: (line: string) => void;
   /** Called with a function that ends the process, as soon as that is started: the caller may end before it is ready. */
   atEnd?: (end: () => Promise<void>) => void;
+  /** Called at the same moment: a caller that is killed leaves this process behind. */
+  spawned?: (process: { pid: number; port: number }) => void;
   signal?: AbortSignal;
 }
 
@@ -56,7 +59,7 @@ export async function startRedis(
 /** Starts the server program with these arguments and waits until it responds on `port`. `startRedis` passes the usual arguments. */
 export async function startServer(
   dir: string,
-  { port, args, say, atEnd, signal }: StartOptions & { port: number; args: string[] },
+  { port, args, say, atEnd, spawned, signal }: StartOptions & { port: number; args: string[] },
 ): Promise<OwnRedis> {
   const server = (await providePrograms([redisServer], signal ? { say, signal } : { say }))[redisServer.name]!;
   mkdirSync(dir, { recursive: true });
@@ -66,6 +69,7 @@ export async function startServer(
   const child = spawn(server, args, { stdio: ['ignore', log, log], detached: true });
   closeSync(log);
   atEnd?.(() => stopChild(child, STOP_LIMIT_MS));
+  if (child.pid !== undefined) spawned?.({ pid: child.pid, port });
   const died = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code) => resolve(`it exited with code ${code}`));
@@ -86,16 +90,27 @@ export async function startServer(
   return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid!, stop: () => stopChild(child, STOP_LIMIT_MS) };
 }
 
+/** Waits while a Redis on this port of this machine loads its data. Returns whether it responds then. */
+export async function answersOnceLoaded(port: number): Promise<boolean> {
+  while ((await replyToPing(port)).startsWith('-LOADING')) await wait(100);
+  return await answers(port);
+}
+
 /** Whether a Redis that has loaded its data responds on a port of this machine, even if only to ask for a password. */
-export function answers(port: number): Promise<boolean> {
+async function answers(port: number): Promise<boolean> {
+  return /^(\+PONG|-NOAUTH)/.test(await replyToPing(port));
+}
+
+/** The beginning of what responds to `PING` on a port of this machine; empty if nothing does. */
+function replyToPing(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
-    const done = (answer: boolean) => {
+    const done = (reply: string) => {
       socket.destroy();
-      resolve(answer);
+      resolve(reply);
     };
-    socket.setTimeout(1_000, () => done(false));
-    socket.on('error', () => done(false));
-    socket.once('data', (data) => done(/^(\+PONG|-NOAUTH)/.test(data.toString())));
+    socket.setTimeout(1_000, () => done(''));
+    socket.on('error', () => done(''));
+    socket.once('data', (data) => done(data.toString()));
   });
 }

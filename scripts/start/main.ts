@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createPublisher, type PublishedEvent } from '@posthorn/client';
 import { buildPage } from '../build-page.ts';
 import { dataDir, explainFileError, prepareFolder } from '../folder.ts';
-import { answers, startRedis } from '../redis/server.ts';
+import { answersOnceLoaded, startRedis } from '../redis/server.ts';
 import { type AppProcess, startApp } from './app-process.ts';
 import { type DemoState, loadState } from './keys.ts';
 import { writeOwnFile } from './own-file.ts';
@@ -99,14 +99,14 @@ async function provideRedis(before: Run | undefined, run: Run): Promise<{ url: s
     writeOwnFile(runFile, run);
   };
   // An earlier run was killed and its Redis still runs: use it, with the same data.
-  if (before?.redis && isAlive(before.redis.pid) && (await answers(before.redis.port))) {
+  if (before?.redis && isAlive(before.redis.pid) && (await answersOnceLoaded(before.redis.port))) {
     const { pid, port } = before.redis;
     remember(before.redis);
     atEnd(() => void process.kill(pid, 'SIGTERM'));
     return { url: `redis://127.0.0.1:${port}`, ended: gone(pid) };
   }
-  const redis = await finishing(startRedis(join(dataDir, 'redis'), { say, atEnd, signal: ending.signal }));
-  remember({ pid: redis.pid, port: redis.port });
+  const options = { say, atEnd, spawned: remember, signal: ending.signal };
+  const redis = await finishing(startRedis(join(dataDir, 'redis'), options));
   return { url: redis.url, ended: gone(redis.pid) };
 }
 

@@ -6,6 +6,8 @@ import { changeSubscription, listSubscriptions, type Store, type StoredSubscript
 
 const RESEAL_EVERY_MS = 60_000;
 const PAGE = 200;
+/** Subscriptions that one line of the log names. */
+const MAX_NAMED = 100;
 
 export interface ResealContext {
   store: Store;
@@ -26,7 +28,8 @@ export function createResealing(context: ResealContext): Service {
  */
 export async function resealSecrets({ store, secretBox, logger }: ResealContext) {
   let resealed = 0;
-  let unopened = 0;
+  let firstError: unknown;
+  const unopened: string[] = [];
   let cursor: string | undefined;
   do {
     const page = await listSubscriptions(store, {}, { limit: PAGE, cursor });
@@ -37,14 +40,19 @@ export async function resealSecrets({ store, secretBox, logger }: ResealContext)
         resealed += 1;
       } catch (err) {
         if (err instanceof StorageUnavailable) throw err;
-        unopened += 1;
-        logger.error({ err, subscription_id: subscription.id }, 'secrets.reseal_failed');
+        firstError ??= err;
+        unopened.push(subscription.id);
       }
     }
     cursor = page.nextCursor ?? undefined;
   } while (cursor !== undefined);
-  if (resealed > 0) logger.info({ subscriptions: resealed, unopened }, 'secrets.resealed');
-  return { resealed, unopened };
+  if (resealed > 0) logger.info({ subscriptions: resealed, unopened: unopened.length }, 'secrets.resealed');
+  if (unopened.length > 0) {
+    const named = unopened.slice(0, MAX_NAMED);
+    const fields = { err: firstError, subscriptions: unopened.length, subscription_ids: named };
+    logger.error(fields, 'secrets.reseal_failed');
+  }
+  return { resealed, unopened: unopened.length };
 }
 
 /** The subscription with its secrets sealed by the first key; undefined if they are already. */
