@@ -133,9 +133,9 @@ describe('the times of filters', () => {
     const { page } = await signedIn({ timezoneId: 'Asia/Tokyo' });
     await page.goto('/audit?from=2026-01-02T03:04:00.000Z');
     const from = page.getByRole('button', { name: 'From', exact: true });
-    await from.getByText('2 Jan 2026, 12:04').waitFor();
+    await from.getByText('2 Jan 2026, 12:04 GMT+9').waitFor();
     await showUtc(page);
-    await from.getByText('2 Jan 2026, 03:04').waitFor();
+    await from.getByText('2 Jan 2026, 03:04 UTC').waitFor();
   });
 
   it('of a bulk replay are in UTC if the page shows times in UTC', async () => {
@@ -148,6 +148,6 @@ describe('the times of filters', () => {
     const counted = page.waitForRequest(/\/failed-deliveries\?/);
     await page.getByRole('button', { name: /^15 / }).click();
     expect(new URL((await counted).url()).searchParams.get('failed_from')).toMatch(/-15T00:00:00\.000Z$/);
-    await from.getByText(/^15 .*, 00:00$/).waitFor();
+    await from.getByText(/^15 .*, 00:00 UTC$/).waitFor();
   });
 });

@@ -20,7 +20,7 @@ export const theme = createTheme({
   headings: { fontWeight: '600' },
   // By their names only: importing them here would load the code of all of them before the first paint.
   components: {
-    DateTimePicker: { defaultProps: { valueFormat: 'D MMM YYYY, HH:mm', clearable: true } },
+    DateTimePicker: { defaultProps: { clearable: true } },
     Drawer: { defaultProps: closable },
     Modal: { defaultProps: closable },
     MultiSelect: scrollingOptions,

@@ -56,6 +56,7 @@ function Content({ subscription }: { subscription: Subscription }) {
       {(status !== 'active' || reason) && (
         <Alert color={alerts[status].color} title={alerts[status].title}>
           {reason && statusTexts[reason]}
+          {status === 'refused' && ' Correct its url if it is wrong (More, Edit), then validate it again.'}
           {pausedSince && (
             <>
               {' '}

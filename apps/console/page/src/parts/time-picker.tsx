@@ -4,6 +4,7 @@ import '@mantine/dates/styles.css';
 import { DateTimePicker, type DateTimePickerProps } from '@mantine/dates';
 import dayjs from 'dayjs';
 import { filterWidth } from './filters.tsx';
+import { useZone } from './time.tsx';
 import { useUtc } from './utc.tsx';
 
 interface TimePickerProps extends Pick<DateTimePickerProps, 'label' | 'aria-label' | 'placeholder' | 'w'> {
@@ -14,10 +15,13 @@ interface TimePickerProps extends Pick<DateTimePickerProps, 'label' | 'aria-labe
 
 export function TimePicker({ value, onChange, ...props }: TimePickerProps) {
   const [isUtc] = useUtc();
-  const instant = value === null ? null : isUtc ? dayjs.utc(value) : dayjs(value);
+  const { inZone, zoneAt } = useZone();
+  const instant = value === null ? null : inZone(value);
+  const zone = value !== null && instant?.isValid() ? ` [${zoneAt(value)}]` : '';
   return (
     <DateTimePicker
       {...props}
+      valueFormat={`D MMM YYYY, HH:mm${zone}`}
       value={instant?.isValid() ? instant.format('YYYY-MM-DD HH:mm:ss') : null}
       onChange={(text) => onChange(text && (isUtc ? dayjs.utc(text) : dayjs(text)).toISOString())}
     />
@@ -26,5 +30,5 @@ export function TimePicker({ value, onChange, ...props }: TimePickerProps) {
 
 /** Filters a list by a time. */
 export function TimeFilter({ label, ...props }: Pick<TimePickerProps, 'value' | 'onChange'> & { label: string }) {
-  return <TimePicker aria-label={label} placeholder={label} w={filterWidth(200)} {...props} />;
+  return <TimePicker aria-label={label} placeholder={label} w={filterWidth(220)} {...props} />;
 }
