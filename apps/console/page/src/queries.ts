@@ -100,7 +100,8 @@ export function useSession() {
         throw error;
       }
     },
-    retry: (_failures, error) => mayPass(error),
+    // Without end as long as there is nothing else to show.
+    retry: (failures, error) => mayPass(error) && (failures < 2 || queryClient.getQueryData(SESSION_KEY) === undefined),
     retryDelay: LIVE.refetchInterval,
     // Another tab may have signed in: without a session, it is read again when the sign-in page or its tab is shown.
     staleTime: ({ state }) => (state.data === null ? 0 : Number.POSITIVE_INFINITY),
