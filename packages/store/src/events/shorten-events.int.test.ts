@@ -1,8 +1,17 @@
 /** When the life of an event ends early, and when it must not. */
 import { describe, expect, it } from '@jest/globals';
-import { DAY_MS, deliveryId, type EventRef, eventRef, HOUR_MS, type Verdict } from '@posthorn/core';
+import {
+  DAY_MS,
+  deliveryId,
+  type EventRef,
+  eventIdOf,
+  eventRef,
+  HOUR_MS,
+  partitionOf,
+  type Verdict,
+} from '@posthorn/core';
 import fc from 'fast-check';
-import { shortenEvents, storeEvent } from '../index.ts';
+import { type SucceededDelivery, shortenEvents, storeEvent } from '../index.ts';
 import { deliveryKey, eventKey, eventSucceededKey, prefixOfId } from '../keys.ts';
 import { attempt, deliver, event, failure, store, subscribe, time } from '../test-deliveries.ts';
 import { RETENTION, RETENTION_SUCCEEDED } from '../test-store.ts';
@@ -12,6 +21,11 @@ const eventUntil = (ref: EventRef) => store.redis.pexpiretime(eventKey(prefixOfE
 const bitsUntil = (ref: EventRef) => store.redis.pexpiretime(eventSucceededKey(prefixOfEvent(store, ref), ref));
 /** What PEXPIRETIME returns for a key that does not exist. */
 const GONE = -2;
+
+/** Reports deliveries of an event. */
+function shorten(of: EventRef, succeeded: SucceededDelivery[], atMs: number): Promise<void> {
+  return shortenEvents(store, partitionOf(eventIdOf(of), store.partitions), succeeded, atMs);
+}
 
 /** Stores an event that was matched to `count` subscriptions; its deliveries do not matter. */
 async function stored(count: number): Promise<EventRef> {
@@ -24,7 +38,7 @@ async function stored(count: number): Promise<EventRef> {
 describe('shortenEvents', () => {
   it('keeps an event for RETENTION_SUCCEEDED after its only delivery succeeded', async () => {
     const [one, other] = [await stored(1), await stored(1)];
-    await shortenEvents(store, [{ event: one, count: 1, position: 0 }], time.nowMs + 5);
+    await shorten(one, [{ event: one, count: 1, position: 0 }], time.nowMs + 5);
     expect(await eventUntil(one)).toBe(time.nowMs + 5 + RETENTION_SUCCEEDED);
     expect(await eventUntil(other)).toBe(time.nowMs + RETENTION);
     expect(await bitsUntil(one)).toBe(GONE);
@@ -32,8 +46,8 @@ describe('shortenEvents', () => {
   it('waits for all deliveries of an event, whoever reports them, and counts a repeated report once', async () => {
     const ref = await stored(3);
     const report = (positions: number[], atMs: number) =>
-      shortenEvents(
-        store,
+      shorten(
+        ref,
         positions.map((position) => ({ event: ref, count: 3, position })),
         time.nowMs + atMs,
       );
@@ -51,15 +65,15 @@ describe('shortenEvents', () => {
   it('needs no key of its own where all deliveries are reported at once, in more than one script too', async () => {
     const ref = await stored(600);
     const all = Array.from({ length: 600 }, (_, position) => ({ event: ref, count: 600, position }));
-    await shortenEvents(store, all, time.nowMs);
+    await shorten(ref, all, time.nowMs);
     expect([await eventUntil(ref), await bitsUntil(ref)]).toEqual([time.nowMs + RETENTION_SUCCEEDED, GONE]);
   });
   it('prolongs nothing, and makes no event that is gone', async () => {
     const ref = await stored(1);
-    await shortenEvents(store, [{ event: ref, count: 1, position: 0 }], time.nowMs + RETENTION);
+    await shorten(ref, [{ event: ref, count: 1, position: 0 }], time.nowMs + RETENTION);
     expect(await eventUntil(ref)).toBe(time.nowMs + RETENTION);
     const gone = 'evt_gone/s' as EventRef;
-    await shortenEvents(store, [{ event: gone, count: 1, position: 0 }], time.nowMs);
+    await shorten(gone, [{ event: gone, count: 1, position: 0 }], time.nowMs);
     expect(await eventUntil(gone)).toBe(GONE);
   });
 });
@@ -99,7 +113,7 @@ describe('whatever the outcomes of its deliveries, and whenever they are reporte
         }
         reports.sort((a, b) => a.atMs - b.atMs);
         const count = deliveries.length;
-        for (const { atMs, position } of reports) await shortenEvents(store, [{ event: ref, count, position }], atMs);
+        for (const { atMs, position } of reports) await shorten(ref, [{ event: ref, count, position }], atMs);
 
         const untilMs = await eventUntil(ref);
         const expiries = await Promise.all(

@@ -2,7 +2,7 @@
  * Shortens the life of events whose deliveries have all succeeded. An event is stored for longer, since nobody knows
  * how its deliveries will end.
  */
-import { chunksOf, type EventRef, eventIdOf, isJoint, partitionOf } from '@posthorn/core';
+import { chunksOf, type EventRef } from '@posthorn/core';
 import { partitionPrefix } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
@@ -10,7 +10,7 @@ import type { Store } from '../store.ts';
 /** Deliveries reported by one script: a few milliseconds of Redis. */
 const CHUNK = 500;
 
-/** A delivery that has succeeded; not a replay. */
+/** A delivery that has succeeded; not a replay, and not one in a joint record, whose expiry was set with its success. */
 export interface SucceededDelivery {
   event: EventRef;
   /** How many deliveries the event has, replays not included. */
@@ -20,23 +20,19 @@ export interface SucceededDelivery {
 }
 
 /**
- * Reports deliveries that have succeeded. An event is kept for `RETENTION_SUCCEEDED` from `nowMs` once all its
- * deliveries have been reported, so not longer than that after its last delivery. A failed delivery is never reported,
- * and only a failed one can be replayed: an event that may still be needed keeps its life. May be repeated. A report
- * that is lost only leaves the event for longer.
+ * Reports deliveries that have succeeded, all of events in one partition. An event is kept for `RETENTION_SUCCEEDED` from
+ * `nowMs` once all its deliveries have been reported, so not longer than that after its last delivery. A failed delivery
+ * is never reported, and only a failed one can be replayed: an event that may still be needed keeps its life. May be
+ * repeated. A report that is lost only leaves the event for longer.
  */
 export async function shortenEvents(
   store: Store,
+  partition: number,
   succeeded: readonly SucceededDelivery[],
   nowMs: number,
 ): Promise<void> {
   const untilMs = nowMs + store.succeededRetentionMs;
-  // A joint record got its expiry when its delivery succeeded.
-  const separate = succeeded.filter(({ event }) => !isJoint(event));
-  const byPartition = Map.groupBy(separate, ({ event }) => partitionOf(eventIdOf(event), store.partitions));
-  for (const [partition, deliveries] of byPartition) {
-    for (const chunk of chunksOf(deliveries, CHUNK)) {
-      await runScript(store, 'shortenEvents', partitionPrefix(store, partition), { untilMs, deliveries: chunk });
-    }
-  }
+  const prefix = partitionPrefix(store, partition);
+  for (const deliveries of chunksOf(succeeded, CHUNK))
+    await runScript(store, 'shortenEvents', prefix, { untilMs, deliveries });
 }
