@@ -1,5 +1,13 @@
 /** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
-import { atMost, DAY_MS, errorOfStatus, type Notice, type NoticeType, throwRejections } from '@posthorn/core';
+import {
+  atMost,
+  DAY_MS,
+  eachInTurn,
+  errorOfStatus,
+  type Notice,
+  type NoticeType,
+  throwRejections,
+} from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import { signatureHeader } from '@posthorn/signing';
@@ -126,11 +134,9 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   };
   return async (): Promise<void> => {
     const withNotices = await partitionsWithNotices(store);
-    const results: PromiseSettledResult<void>[] = [];
+    const some = partitions.filter((partition) => withNotices.has(partition));
     // One after the other, since they share what `NOTICE_URL` can take. One whose master is away holds up none of the others.
-    for (const partition of partitions)
-      if (withNotices.has(partition)) results.push(...(await Promise.allSettled([sendAll(partition)])));
-    throwRejections(results);
+    await eachInTurn(some, sendAll);
   };
 }
 

@@ -77,5 +77,6 @@ export async function droppedNotices(store: Store, partition: number): Promise<n
 
 /** Notes that dropped notices have been reported. */
 export async function reportedDropped(store: Store, partition: number, count: number): Promise<void> {
-  await store.redis.decrby(noticesDroppedKey(partitionPrefix(store, partition)), count);
+  const prefix = partitionPrefix(store, partition);
+  await withCircuitBreaker(store, prefix, () => store.redis.decrby(noticesDroppedKey(prefix), count));
 }
