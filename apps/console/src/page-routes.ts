@@ -1,6 +1,7 @@
 /** Serves the operators' page: its files, and the page itself for every path that a browser may open. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDecodable } from '@posthorn/core';
 import { type RequestHandler, Router } from 'express';
 import expressStaticGzip from 'express-static-gzip';
 
@@ -37,13 +38,4 @@ function files(folder: string, caching: { immutable?: boolean; maxAge: string })
   });
   // A path with an invalid % belongs to no file. `serve` would refuse it with an error text of its own.
   return (request, response, next) => (isDecodable(request.path) ? serve(request, response, next) : next());
-}
-
-function isDecodable(path: string): boolean {
-  try {
-    decodeURIComponent(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -15,6 +15,7 @@ export * from './basics/each-in-turn.ts';
 export * from './basics/header-text.ts';
 export * from './basics/json.ts';
 export * from './basics/known-or-new.ts';
+export * from './basics/percent-encoding.ts';
 export * from './basics/throw-rejections.ts';
 export * from './basics/time.ts';
 export * from './basics/time-limit.ts';

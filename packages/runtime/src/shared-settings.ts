@@ -1,5 +1,5 @@
 /** The settings that all apps share. */
-import { DAY_MS } from '@posthorn/core';
+import { DAY_MS, isDecodable } from '@posthorn/core';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { durationMs, parsedBy, setting, timerMs, wholeNumber } from './settings.ts';
@@ -11,19 +11,10 @@ const redisUrl = z.string().refine((text) => {
     ['redis:', 'rediss:'].includes(url.protocol) &&
     url.hostname !== '' &&
     /^(\/\d*)?$/.test(url.pathname) &&
-    isPercentEncoded(url.username) &&
-    isPercentEncoded(url.password)
+    isDecodable(url.username) &&
+    isDecodable(url.password)
   );
 }, 'must be such as redis://host:6379, redis://user:password@host:6379/0 or rediss://…, with % in a password as %25');
-
-function isPercentEncoded(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const hostsAndPorts = parsedBy((text) => {
   const nodes = text.split(',').map((node) => {
