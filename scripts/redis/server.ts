@@ -20,6 +20,8 @@ export interface OwnRedis {
 /** Only a Redis that hangs or loads many gigabytes takes longer. */
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 5_000;
+/** What a Redis that has loaded its data replies to `PING`, even if only to ask for a password. */
+const HAS_LOADED = /^(\+PONG|-NOAUTH)/;
 /** Writes to disk before it replies, so that no acknowledged write is lost; never evicts, since every key belongs to a delivery. */
 const SETTINGS = [
   '--bind',
@@ -75,7 +77,7 @@ export async function startServer(
     child.once('exit', (code) => resolve(`it exited with code ${code}`));
   });
   const endsAt = Date.now() + START_LIMIT_MS;
-  while (!(await answers(port))) {
+  while (!HAS_LOADED.test(await replyToPing(port))) {
     const why = await Promise.race([
       died,
       new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
@@ -92,13 +94,12 @@ export async function startServer(
 
 /** Waits while a Redis on this port of this machine loads its data. Returns whether it responds then. */
 export async function answersOnceLoaded(port: number): Promise<boolean> {
-  while ((await replyToPing(port)).startsWith('-LOADING')) await wait(100);
-  return await answers(port);
-}
-
-/** Whether a Redis that has loaded its data responds on a port of this machine, even if only to ask for a password. */
-async function answers(port: number): Promise<boolean> {
-  return /^(\+PONG|-NOAUTH)/.test(await replyToPing(port));
+  let reply = await replyToPing(port);
+  while (reply.startsWith('-LOADING')) {
+    await wait(100);
+    reply = await replyToPing(port);
+  }
+  return HAS_LOADED.test(reply);
 }
 
 /** The beginning of what responds to `PING` on a port of this machine; empty if nothing does. */
