@@ -104,14 +104,7 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
           {ENVIRONMENTS.map((kept) => {
             const remaining = known.filter(({ environment }) => environment === kept || environment === 'both');
             const mutate = () => onChange(remaining.map(({ id }) => id));
-            return (
-              <ActionButton
-                key={kept}
-                label={`Keep those for ${kept}`}
-                variant="default"
-                change={{ isPending: false, mutate }}
-              />
-            );
+            return <ActionButton key={kept} label={`Keep those for ${kept}`} variant="default" change={{ mutate }} />;
           })}
         </Group>
       )}
@@ -138,7 +131,7 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
           <ActionButton
             label="Keep the active ones"
             variant="default"
-            change={{ isPending: false, mutate: () => onChange(active.map(({ id }) => id)) }}
+            change={{ mutate: () => onChange(active.map(({ id }) => id)) }}
           />
         )}
       </Group>

@@ -10,17 +10,18 @@ interface ActionButtonProps extends Looks {
   icon?: TablerIcon;
   /** What the action is about, for screen readers, where several buttons have the same label. */
   about?: string;
-  change: { isPending: boolean; mutate: () => void };
+  change: { isPending?: boolean; mutate: () => void };
 }
 
 export function ActionButton({ label, icon: Icon, about, change, ...button }: ActionButtonProps) {
+  const { isPending = false, mutate } = change;
   return (
     <Button
-      ref={useKeptFocus(change.isPending)}
+      ref={useKeptFocus(isPending)}
       leftSection={Icon && <Icon size={16} />}
-      loading={change.isPending}
+      loading={isPending}
       // Not for the second click of a double click: by then, the button may be another one.
-      onClick={({ detail: clicks }) => clicks < 2 && change.mutate()}
+      onClick={({ detail: clicks }) => clicks < 2 && mutate()}
       {...(about !== undefined && { 'aria-label': `${label} ${about}` })}
       {...button}
     >

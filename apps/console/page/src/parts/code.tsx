@@ -60,7 +60,7 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
             label="Show all"
             size="compact-xs"
             variant="default"
-            change={{ isPending: false, mutate: () => setWhole(true) }}
+            change={{ mutate: () => setWhole(true) }}
           />
         </Group>
       )}

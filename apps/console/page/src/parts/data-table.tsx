@@ -59,9 +59,7 @@ interface Changes {
 /** A button that says what the list has besides the rows on screen, and shows it. */
 export function ShowChanges({ list: { changes, showNewest } }: { list: Changes }) {
   if (changes === null) return null;
-  return (
-    <ActionButton label={changes} size="compact-sm" radius="xl" change={{ isPending: false, mutate: showNewest }} />
-  );
+  return <ActionButton label={changes} size="compact-sm" radius="xl" change={{ mutate: showNewest }} />;
 }
 
 /** A list read page by page: its rows, or `empty`, a button that shows what is new, and one that loads the next page. */

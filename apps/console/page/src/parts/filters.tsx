@@ -78,5 +78,5 @@ export function AddressFilter({ filters }: { filters: Filters<'subscription_id'>
 /** Clears all filters of a list, if there are any. */
 export function ClearFilters({ isFiltered, clear }: Pick<Filters<string>, 'isFiltered' | 'clear'>) {
   if (!isFiltered) return null;
-  return <ActionButton label="Clear" variant="subtle" change={{ isPending: false, mutate: clear }} />;
+  return <ActionButton label="Clear" variant="subtle" change={{ mutate: clear }} />;
 }

@@ -66,7 +66,7 @@ export function Problem({ title, error, retry }: { title: string; error: Error; 
             <b>{name}</b>: {message}
           </Text>
         ))}
-      <ActionButton label="Try again" size="xs" variant="default" change={{ isPending: false, mutate: retry }} />
+      <ActionButton label="Try again" size="xs" variant="default" change={{ mutate: retry }} />
     </Alert>
   );
 }

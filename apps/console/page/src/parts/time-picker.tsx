@@ -2,10 +2,8 @@
 import '@mantine/dates/styles.css';
 
 import { DateTimePicker, type DateTimePickerProps } from '@mantine/dates';
-import dayjs from 'dayjs';
 import { filterWidth } from './filters.tsx';
 import { useZone } from './time.tsx';
-import { useUtc } from './utc.tsx';
 
 interface TimePickerProps extends Pick<DateTimePickerProps, 'label' | 'aria-label' | 'placeholder' | 'w'> {
   /** An ISO 8601 instant. */
@@ -14,7 +12,6 @@ interface TimePickerProps extends Pick<DateTimePickerProps, 'label' | 'aria-labe
 }
 
 export function TimePicker({ value, onChange, ...props }: TimePickerProps) {
-  const [isUtc] = useUtc();
   const { inZone, zoneAt } = useZone();
   const instant = value === null ? null : inZone(value);
   const zone = value !== null && instant?.isValid() ? ` [${zoneAt(value)}]` : '';
@@ -23,7 +20,7 @@ export function TimePicker({ value, onChange, ...props }: TimePickerProps) {
       {...props}
       valueFormat={`D MMM YYYY, HH:mm${zone}`}
       value={instant?.isValid() ? instant.format('YYYY-MM-DD HH:mm:ss') : null}
-      onChange={(text) => onChange(text && (isUtc ? dayjs.utc(text) : dayjs(text)).toISOString())}
+      onChange={(text) => onChange(text && inZone(text).toISOString())}
     />
   );
 }

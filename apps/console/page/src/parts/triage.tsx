@@ -115,7 +115,7 @@ function Problems({ overview }: { overview: Overview }) {
           variant="subtle"
           fullWidth
           radius={0}
-          change={{ isPending: false, mutate: () => showAll(true) }}
+          change={{ mutate: () => showAll(true) }}
         />
       )}
     </Section>
