@@ -61,7 +61,7 @@ export async function traced<T>(
 ): Promise<T> {
   const fullName = eventType === undefined ? name : `${name} ${eventType}`;
   const span = tracing?.startSpan(trace);
-  const within = span?.context ?? trace;
+  const within = span ?? trace;
   const end = (error?: string) =>
     span?.end({
       shape: {
@@ -81,7 +81,7 @@ export async function traced<T>(
       link,
     });
   try {
-    const result = await run(within, { trace_id: within?.traceId, span_id: span?.context.spanId });
+    const result = await run(within, { trace_id: within?.traceId, span_id: span?.spanId });
     end();
     return result;
   } catch (error) {

@@ -182,7 +182,7 @@ async function publish(context: RoutesContext, call: Call, event: unknown) {
   const { publisher } = call;
   context.quota.check(publisher.name);
   const span = context.tracing?.startSpan(call.trace);
-  const trace = span?.context ?? call.trace;
+  const trace = span ?? call.trace;
   let result: IngestResult;
   try {
     const turn = context.turns.turnFor(publisher.name);
@@ -193,7 +193,7 @@ async function publish(context: RoutesContext, call: Call, event: unknown) {
     throw error;
   }
   if (span) endWithResult(span, publisher.name, result);
-  logResult(context, { publisher, trace }, result, span?.context.spanId);
+  logResult(context, { publisher, trace }, result, span?.spanId);
   const { id, dataJson } = result.event;
   if (result.kind === 'conflict') {
     throw new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);

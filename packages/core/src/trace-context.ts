@@ -3,13 +3,16 @@
 /** The place of a span in a trace. Every part is valid: it came from `parseTraceparent` or from the tracer. */
 export interface TraceContext {
   /** 32 hexadecimal digits, not all zero. */
-  traceId: string;
+  readonly traceId: string;
   /** 16 hexadecimal digits, not all zero. */
-  spanId: string;
+  readonly spanId: string;
   /** 8 bits; the lowest says that the trace is sampled. */
-  flags: number;
+  readonly flags: number;
   /** Both ids as base64url, if whoever made them knows it: saves the conversion. */
-  packedIds?: string;
+  readonly packedIds?: string | undefined;
+  /** Both ids as bytes, from this offset on, if whoever made them knows it. They never change. */
+  readonly bytes?: Uint8Array | undefined;
+  readonly at?: number | undefined;
 }
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.{0,200})?$/;

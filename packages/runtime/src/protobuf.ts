@@ -50,13 +50,22 @@ const MS_PER_S = 1e3;
 const NS_PER_S = 1e9;
 const NS_PER_MS = 1e6;
 
+/** The second of the last time, and its start in nanoseconds since 1970: high * 2^32 + low. */
+const second = { startMs: Number.NaN, high: 0, low: 0 };
+
 /** Writes a time in milliseconds since 1970 as nanoseconds in 8 bytes. */
 export function writeTime(buffer: Buffer, at: number, ms: number): void {
-  const seconds = Math.floor(ms / MS_PER_S);
-  const ns = Math.round((ms % MS_PER_S) * NS_PER_MS);
-  // In parts, since nanoseconds since 1970 are beyond what a number holds exactly: high * 2^16 + low.
-  const high = Math.floor(seconds / 2 ** 16) * NS_PER_S;
-  const low = (high % 2 ** 16) * 2 ** 16 + (seconds % 2 ** 16) * NS_PER_S + ns;
-  writeFixed32(buffer, at, low % 2 ** 32);
-  writeFixed32(buffer, at + 4, Math.floor(high / 2 ** 16) + Math.floor(low / 2 ** 32));
+  let intoMs = ms - second.startMs;
+  if (!(intoMs >= 0 && intoMs < MS_PER_S)) {
+    const seconds = Math.floor(ms / MS_PER_S);
+    const ns = BigInt(seconds) * BigInt(NS_PER_S);
+    second.startMs = seconds * MS_PER_S;
+    second.high = Number(ns >> 32n);
+    second.low = Number(ns & 0xffffffffn);
+    intoMs = ms - second.startMs;
+  }
+  const low = second.low + Math.round(intoMs * NS_PER_MS);
+  const isOver = low >= 2 ** 32;
+  writeFixed32(buffer, at, isOver ? low - 2 ** 32 : low);
+  writeFixed32(buffer, at + 4, isOver ? second.high + 1 : second.high);
 }

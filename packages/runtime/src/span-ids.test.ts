@@ -8,10 +8,11 @@ describe('the ids of spans', () => {
     const seen = new Set<string>();
     for (let i = 0; i < 1_000; i++) {
       ids.next();
-      const { traceId, spanId, packed, bytes, at } = ids;
-      expect([traceId.length, spanId.length]).toEqual([32, 16]);
-      expect(Buffer.from(packed, 'base64url').toString('hex')).toBe(traceId + spanId);
-      expect(bytes.toString('hex', at, at + ID_BYTES)).toBe(traceId + spanId);
+      const { block, index } = ids;
+      const [traceId, spanId] = [block.traceId(index), block.spanId(index)];
+      expect([traceId.length, spanId.length, ids.traceId]).toEqual([32, 16, traceId]);
+      expect(Buffer.from(block.packed(index), 'base64url').toString('hex')).toBe(traceId + spanId);
+      expect(block.bytes.toString('hex', index * ID_BYTES, (index + 1) * ID_BYTES)).toBe(traceId + spanId);
       seen.add(traceId).add(spanId);
     }
     expect(seen.size).toBe(2_000);

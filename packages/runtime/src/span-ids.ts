@@ -10,39 +10,46 @@ const COUNT = 170;
 /** In base64url three bytes are four characters, so the ids of each span begin with a whole character. */
 const [HEX_LENGTH, PACKED_LENGTH] = [2 * ID_BYTES, (4 * ID_BYTES) / 3];
 
+/** The ids of many spans, each in all forms. */
+export class IdBlock {
+  readonly bytes = randomIds();
+  readonly #hex = this.bytes.toString('hex');
+  #packed: string | undefined;
+
+  traceId(index: number): string {
+    const from = index * HEX_LENGTH;
+    return this.#hex.slice(from, from + 2 * TRACE_ID_BYTES);
+  }
+
+  spanId(index: number): string {
+    const to = (index + 1) * HEX_LENGTH;
+    return this.#hex.slice(to - 2 * (ID_BYTES - TRACE_ID_BYTES), to);
+  }
+
+  /** Both, as base64url. */
+  packed(index: number): string {
+    const from = index * PACKED_LENGTH;
+    this.#packed ??= this.bytes.toString('base64url');
+    return this.#packed.slice(from, from + PACKED_LENGTH);
+  }
+}
+
 /** The ids for one span after the other. */
 export class SpanIds {
-  /** The bytes of many ids; never changed. */
-  bytes: Buffer = Buffer.alloc(0);
-  /** The offset of the current ids in `bytes`. */
-  at = 0;
-  #hex = '';
-  #packed = '';
-  #index = COUNT;
+  block = new IdBlock();
+  /** Of the current ids in their block. */
+  index = -1;
 
   /** Goes on to the next ids. */
   next(): void {
-    this.#index += 1;
-    if (this.#index >= COUNT) {
-      this.bytes = randomIds();
-      this.#hex = this.bytes.toString('hex');
-      this.#packed = this.bytes.toString('base64url');
-      this.#index = 0;
-    }
-    this.at = this.#index * ID_BYTES;
+    this.index += 1;
+    if (this.index < COUNT) return;
+    this.block = new IdBlock();
+    this.index = 0;
   }
+
   get traceId(): string {
-    const from = this.#index * HEX_LENGTH;
-    return this.#hex.slice(from, from + 2 * TRACE_ID_BYTES);
-  }
-  get spanId(): string {
-    const to = (this.#index + 1) * HEX_LENGTH;
-    return this.#hex.slice(to - 2 * (ID_BYTES - TRACE_ID_BYTES), to);
-  }
-  /** Both, as base64url. */
-  get packed(): string {
-    const from = this.#index * PACKED_LENGTH;
-    return this.#packed.slice(from, from + PACKED_LENGTH);
+    return this.block.traceId(this.index);
   }
 }
 

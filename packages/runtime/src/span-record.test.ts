@@ -20,6 +20,9 @@ function nextIds(): SpanIds {
   return ids;
 }
 
+/** What callers read of a span. */
+const contextOf = ({ traceId, spanId, flags, packedIds }: StartedSpan) => ({ traceId, spanId, flags, packedIds });
+
 function recordWithin(limits: AttributeLimits) {
   const span = new StartedSpan(() => undefined, nextIds(), undefined);
   return spanRecord(origin, limits, span, end);
@@ -40,11 +43,14 @@ describe('a span', () => {
 
   it('keeps the trace of its parent, and begins one without', () => {
     const ids = nextIds();
+    const { block, index } = ids;
+    const spanId = block.spanId(index);
     const child = new StartedSpan(() => undefined, ids, parent);
-    expect(child.context).toEqual({ traceId: parent.traceId, spanId: ids.spanId, flags: 1 });
+    expect(contextOf(child)).toEqual({ traceId: parent.traceId, spanId, flags: 1, packedIds: undefined });
+    expect(spanRecord(origin, NO_LIMITS, child, end).spanContext()).toMatchObject({ traceId: parent.traceId, spanId });
     expect(spanRecord(origin, NO_LIMITS, child, end).parentSpanContext).toMatchObject({ spanId: parent.spanId });
     const root = new StartedSpan(() => undefined, ids, undefined);
-    expect(root.context).toEqual({ traceId: ids.traceId, spanId: ids.spanId, flags: 1, packedIds: ids.packed });
+    expect(contextOf(root)).toEqual({ traceId: ids.traceId, spanId, flags: 1, packedIds: block.packed(index) });
     expect(spanRecord(origin, NO_LIMITS, root, end).parentSpanContext).toBeUndefined();
   });
 

@@ -29,16 +29,17 @@ export const KINDS: Record<Kind, SpanKind> = {
 export function spanRecord(
   { resource, instrumentationScope }: SpanOrigin,
   limits: AttributeLimits,
-  { context, parent, startMs, endMs }: StartedSpan,
+  span: StartedSpan,
   { shape, values, error, link }: SpanEnd,
 ): ReadableSpan {
+  const { parent, startMs, endMs } = span;
   const varying = shape.varying.map((name, i) => [name, values[i]] as const);
   const given = [...Object.entries(shape.attributes), ...varying, ['error.type', error] as const].filter(isGiven);
   const taken = given.slice(0, limits.count);
   return {
     name: shape.name,
     kind: KINDS[shape.kind],
-    spanContext: () => contextOf(context),
+    spanContext: () => contextOf(span),
     ...(parent && { parentSpanContext: remote(parent) }),
     startTime: millisToHrTime(startMs),
     endTime: millisToHrTime(endMs),

@@ -18,6 +18,10 @@ const scope = {
   instrumentationScope: { name: 'posthorn', version: '1.2.3' },
 };
 
+/** A parent whose ids are known as bytes too. */
+const ids = Buffer.from(`ff${remote.traceId}${remote.spanId}`, 'hex');
+const remoteBytes = { ...remote, bytes: ids, at: 1 };
+
 /** A span and how it ended. */
 interface Ended {
   span: StartedSpan;
@@ -80,13 +84,13 @@ describe('the writer of spans', () => {
     expect(ofSdk).toHaveLength(3 * values.length);
     expect(ofSdk[0]).toMatchObject({
       traceId: remote.traceId,
-      spanId: spans[0]?.span.context.spanId,
+      spanId: spans[0]?.span.spanId,
       parentSpanId: remote.spanId,
       attributes: { text: 'one', value: values[0], 'error.type': 'timeout' },
       links: [{ traceId: 'f'.repeat(32) }],
       resource: { 'service.name': 'posthorn-wörker' },
     });
-    expect(ofSdk[1]).toMatchObject({ traceId: spans[1]?.span.context.traceId, parentSpanId: '' });
+    expect(ofSdk[1]).toMatchObject({ traceId: spans[1]?.span.traceId, parentSpanId: '' });
     expect(ofSdk[2]).toMatchObject({ name: `with ${values[0]}`, attributes: { value: values[0], a: 1 } });
   });
 
@@ -94,7 +98,7 @@ describe('the writer of spans', () => {
     const text = fc.constantFrom('', 'a', 'é', 'ab', 'bc', 'éa', '😀', 'abcd', 'a€', 'x'.repeat(200));
     const value = fc.oneof(text, fc.constantFrom(undefined, true, false, 0, 1, 2, 200, 404, 0.5));
     const span = fc.record({
-      parent: fc.constantFrom(undefined, remote),
+      parent: fc.constantFrom(undefined, remote, remoteBytes),
       values: fc.tuple(value, value, text),
       error: fc.constantFrom(undefined, undefined, undefined, 'timeout'),
       link: fc.constantFrom(undefined, undefined, undefined, remote),
@@ -114,7 +118,10 @@ describe('the writer of spans', () => {
   it('writes times to the nanosecond, as the SDK does', () => {
     const [ended] = spansOf([{ end: endWith({}) }]);
     if (!ended) throw new Error('There is no span.');
-    for (const ms of [1, 65_535_999.999, 65_536_000, 1_700_000_000_123.25, 2 ** 42 + 0.5, 1.8e13]) {
+    const noon = 1_700_000_000_000;
+    // The last second is kept: of times within it, before it and after it.
+    const near = [noon + 999.9999999, noon, noon + 0.25, noon - 0.25, noon + 4_295, noon + 5_294, noon + 1e6, noon];
+    for (const ms of [1, 65_535_999.999, 65_536_000, ...near, 2 ** 42 + 0.5, 1.8e13, 0]) {
       ended.span.endMs = ms;
       expect(exported([ended])[0]?.endNs).toBe(exportedBySdk([ended])[0]?.endNs);
     }
@@ -132,7 +139,7 @@ describe('the writer of spans', () => {
       expect(writer.length).toBe(size);
       const batch = writer.takeBatch();
       expect(batch?.length).toBe(size);
-      expect(decode(batch?.bytes).map(({ spanId }) => spanId)).toEqual(spans.map(({ span }) => span.context.spanId));
+      expect(decode(batch?.bytes).map(({ spanId }) => spanId)).toEqual(spans.map(({ span }) => span.spanId));
     }
   });
 
@@ -178,7 +185,7 @@ describe('the writer of spans', () => {
     batchOf(large);
     const third = batchOf(small);
     expect(third.bytes.buffer).toBe(first.bytes.buffer);
-    expect(decode(third.bytes).map(({ spanId }) => spanId)).toEqual(small.map(({ span }) => span.context.spanId));
+    expect(decode(third.bytes).map(({ spanId }) => spanId)).toEqual(small.map(({ span }) => span.spanId));
     writer.giveBack({ bytes: new Uint8Array(8), length: 1 });
     batchOf(large);
     expect(decode(batchOf(large).bytes)).toHaveLength(50);

@@ -171,15 +171,18 @@ export class SpanWriter {
     return text && this.#buffer.toString('utf8', from, from + text.length);
   }
 
-  #idsAndTimes(startsAt: number, { ids, idsAt, parent, startMs, endMs }: StartedSpan, parentAt?: number): void {
+  #idsAndTimes(startsAt: number, { block, index, parent, startMs, endMs }: StartedSpan, parentAt?: number): void {
     const buffer = this.#buffer;
+    const ids = block.bytes;
+    const idsAt = index * ID_BYTES;
     copy(ids, idsAt + TRACE_ID_BYTES, buffer, startsAt + SPAN_ID_AT, SPAN_ID_BYTES);
     writeTime(buffer, startsAt + START_AT, startMs);
     writeTime(buffer, startsAt + END_AT, endMs);
     if (parent && parentAt !== undefined) {
-      parentIds.write(parent.traceId + parent.spanId, 'hex');
-      copy(parentIds, 0, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
-      copy(parentIds, TRACE_ID_BYTES, buffer, startsAt + parentAt, SPAN_ID_BYTES);
+      const { bytes = parentIds, at = 0 } = parent;
+      if (bytes === parentIds) parentIds.write(parent.traceId + parent.spanId, 'hex');
+      copy(bytes, at, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
+      copy(bytes, at + TRACE_ID_BYTES, buffer, startsAt + parentAt, SPAN_ID_BYTES);
     } else copy(ids, idsAt, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
   }
 
@@ -320,6 +323,6 @@ export class SpanWriter {
 }
 
 /** For a few bytes, faster than a call of `Buffer`'s own. */
-function copy(from: Buffer, fromAt: number, to: Buffer, at: number, bytes: number): void {
+function copy(from: Uint8Array, fromAt: number, to: Buffer, at: number, bytes: number): void {
   for (let i = 0; i < bytes; i++) to[at + i] = from[fromAt + i] ?? 0;
 }

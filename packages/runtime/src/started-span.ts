@@ -1,19 +1,22 @@
 /** A span from its start to its end. The tracer then turns it into bytes, or into a record for the SDK. */
 import { TraceFlags } from '@opentelemetry/api';
 import type { TraceContext } from '@posthorn/core';
-import type { SpanIds } from './span-ids.ts';
+import type { IdBlock, SpanIds } from './span-ids.ts';
 import type { Span, SpanEnd } from './tracing.ts';
 
 /** Takes a span that has ended, for export. */
 export type TakeSpan = (span: StartedSpan, end: SpanEnd) => void;
 
-/** A span that is sampled. It ends once. */
+/**
+ * A span that is sampled, and the place in the trace of what happens within it. It ends once. It is small, and makes
+ * the texts of its ids when asked: with many in flight, the collector of the young generation copies each twice.
+ */
 export class StartedSpan implements Span {
-  readonly context: TraceContext;
+  readonly flags = TraceFlags.SAMPLED;
   readonly parent: TraceContext | undefined;
-  /** The bytes of its own ids begin at `idsAt`. The trace id there counts only if the span has no parent. */
-  readonly ids: Buffer;
-  readonly idsAt: number;
+  /** Its own ids, at this index. The trace id there counts only if the span has no parent. */
+  readonly block: IdBlock;
+  readonly index: number;
   /** In milliseconds since 1970. The end has a fraction. */
   readonly startMs = Date.now();
   endMs = 0;
@@ -21,14 +24,21 @@ export class StartedSpan implements Span {
   readonly #take: TakeSpan;
 
   /** The span gets the current ids of `ids`. */
-  constructor(take: TakeSpan, ids: SpanIds, parent: TraceContext | undefined) {
+  constructor(take: TakeSpan, { block, index }: SpanIds, parent: TraceContext | undefined) {
     this.#take = take;
-    this.ids = ids.bytes;
-    this.idsAt = ids.at;
+    this.block = block;
+    this.index = index;
     this.parent = parent;
-    this.context = parent
-      ? { traceId: parent.traceId, spanId: ids.spanId, flags: TraceFlags.SAMPLED }
-      : { traceId: ids.traceId, spanId: ids.spanId, flags: TraceFlags.SAMPLED, packedIds: ids.packed };
+  }
+
+  get traceId(): string {
+    return this.parent ? this.parent.traceId : this.block.traceId(this.index);
+  }
+  get spanId(): string {
+    return this.block.spanId(this.index);
+  }
+  get packedIds(): string | undefined {
+    return this.parent ? undefined : this.block.packed(this.index);
   }
 
   end(end: SpanEnd): void {

@@ -48,10 +48,8 @@ export interface SpanEnd {
   endedAt?: number | undefined;
 }
 
-/** A span that is sampled. One that does not end is not exported. */
-export interface Span {
-  /** Its place in the trace: the parent of what happens within it. */
-  readonly context: TraceContext;
+/** A span that is sampled: the parent of what happens within it. One that does not end is not exported. */
+export interface Span extends TraceContext {
   end(end: SpanEnd): void;
 }
 

@@ -30,5 +30,5 @@ export interface AttemptInFlight {
 
 /** The trace context of the attempt: its own span if it has one, otherwise the trace of its event. */
 export function traceOf({ span, event }: Pick<AttemptInFlight, 'span' | 'event'>): TraceContext | undefined {
-  return span?.context ?? event.trace;
+  return span ?? event.trace;
 }

@@ -79,7 +79,7 @@ export function reportAttempt(
     delivery_status: status,
     next_attempt_at: verdict.kind === 'retry' ? new Date(verdict.nextAttemptAtMs).toISOString() : undefined,
     trace_id: traceOf(inFlight)?.traceId,
-    span_id: span?.context.spanId,
+    span_id: span?.spanId,
   });
   if (verdict.kind === 'failed') metrics.failed(verdict.reason);
 }

@@ -11,6 +11,7 @@ import {
 } from '@posthorn/core';
 import type { EventRecord } from '../scripts.ts';
 import { isPacked, packData, unpackData } from './pack-data.ts';
+import { packTrace, StoredTrace } from './stored-trace.ts';
 
 /** An event with what was decided when it was accepted. */
 export interface StoredEvent {
@@ -78,6 +79,8 @@ export function decodeJoint(ref: EventRef, record: Readonly<Record<string, strin
   if (end === -1) return undefined;
   const head = text.slice(0, end);
   const data = text.slice(end + 1);
+  const erasedAt = head.indexOf(' ');
+  const traceAt = head.indexOf(BEFORE_TRACE);
   const acceptedAtMs = Number(record.c);
   const { type, environment } = decodeKind(Number(record.k));
   const stored: StoredEvent = {
@@ -92,11 +95,9 @@ export function decodeJoint(ref: EventRef, record: Readonly<Record<string, strin
     },
     acceptedAtMs,
     subscriptionIds: record.s === undefined ? [] : [record.s],
+    trace: traceAt === -1 ? undefined : StoredTrace.read(head.slice(traceAt + 1, erasedAt === -1 ? end : erasedAt)),
   };
-  const erasedAt = head.indexOf(' ');
-  const traceAt = head.indexOf(BEFORE_TRACE);
   if (erasedAt !== -1) stored.erasedAtMs = Number.parseInt(head.slice(erasedAt + 1), 36);
-  if (traceAt !== -1) stored.trace = decodeTrace(head.slice(traceAt + 1, erasedAt === -1 ? undefined : erasedAt));
   return stored;
 }
 
@@ -120,36 +121,13 @@ export function decodeText(ref: EventRef, text: string): StoredEvent {
     acceptedAtMs: Number.parseInt(acceptedAt, 36) + (isShort ? createdAtMs : 0),
     subscriptionIds: isShort ? subscriptionIds.map((id) => SUBSCRIPTION_PREFIX + id) : subscriptionIds,
     ...(erased !== undefined && { erasedAtMs: Number.parseInt(erased, 36) }),
-    ...(trace !== undefined && { trace: decodeTrace(trace) }),
+    ...(trace !== undefined && { trace: StoredTrace.readToKeep(trace) }),
   };
 }
-
-const TRACE_ID_BYTES = 16;
-const SPAN_ID_BYTES = 8;
-
-const traceBytes = Buffer.alloc(TRACE_ID_BYTES + SPAN_ID_BYTES + 1);
-/** The last characters, by the flags: of the byte that follows 24. Nearly all are 0 or 1. */
-const encodedFlags = Array.from({ length: 256 }, (_, flags) => Buffer.of(flags).toString('base64url'));
 
 /** A trace in 34 characters after one that begins it; nothing for none. */
 function encodeTrace(trace: TraceContext | undefined): string {
-  if (trace === undefined) return '';
-  const { traceId, spanId, flags, packedIds } = trace;
-  if (packedIds !== undefined) return BEFORE_TRACE + packedIds + encodedFlags[flags];
-  traceBytes.write(traceId + spanId, 'hex');
-  traceBytes[TRACE_ID_BYTES + SPAN_ID_BYTES] = flags;
-  return BEFORE_TRACE + traceBytes.toString('base64url');
-}
-
-function decodeTrace(text: string): TraceContext {
-  const written = traceBytes.write(text, 'base64url');
-  if (written < traceBytes.length) traceBytes.fill(0, written);
-  const ids = traceBytes.toString('hex', 0, TRACE_ID_BYTES + SPAN_ID_BYTES);
-  return {
-    traceId: ids.slice(0, 2 * TRACE_ID_BYTES),
-    spanId: ids.slice(2 * TRACE_ID_BYTES),
-    flags: traceBytes[TRACE_ID_BYTES + SPAN_ID_BYTES] ?? 0,
-  };
+  return trace === undefined ? '' : BEFORE_TRACE + packTrace(trace);
 }
 
 /** An event's type and environment as one small number. */
