@@ -1,5 +1,9 @@
 /** The trace that an event belongs to: W3C Trace Context, level 2, as far as Posthorn needs it. */
 
+/** The ids as bytes: that of the trace, then that of the span. */
+export const TRACE_ID_BYTES = 16;
+export const SPAN_ID_BYTES = 8;
+
 /** The place of a span in a trace. Every part is valid: it came from `parseTraceparent` or from the tracer. */
 export interface TraceContext {
   /** 32 hexadecimal digits, not all zero. */

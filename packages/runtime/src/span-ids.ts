@@ -2,9 +2,10 @@
  * Random ids of traces and spans, made many at once and in each form that is needed. With the SDK's generator, the
  * start of a span takes twice as long.
  */
-export const TRACE_ID_BYTES = 16;
+import { SPAN_ID_BYTES, TRACE_ID_BYTES } from '@posthorn/core';
+
 /** Of a trace and a span. */
-export const ID_BYTES = 24;
+export const ID_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES;
 /** Ids that are made at once. */
 const COUNT = 170;
 /** In base64url three bytes are four characters, so the ids of each span begin with a whole character. */
@@ -23,7 +24,7 @@ export class IdBlock {
 
   spanId(index: number): string {
     const to = (index + 1) * HEX_LENGTH;
-    return this.#hex.slice(to - 2 * (ID_BYTES - TRACE_ID_BYTES), to);
+    return this.#hex.slice(to - 2 * SPAN_ID_BYTES, to);
   }
 
   /** Both, as base64url. */

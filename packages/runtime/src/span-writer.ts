@@ -4,7 +4,7 @@
  * much of ingest's CPU (docs/decisions, 49 and 62).
  */
 import { SpanStatusCode, TraceFlags } from '@opentelemetry/api';
-import type { TraceContext } from '@posthorn/core';
+import { SPAN_ID_BYTES, TRACE_ID_BYTES, type TraceContext } from '@posthorn/core';
 import {
   BYTES,
   encodedKey,
@@ -18,7 +18,7 @@ import {
   writeLength,
   writeTime,
 } from './protobuf.ts';
-import { ID_BYTES, TRACE_ID_BYTES } from './span-ids.ts';
+import { ID_BYTES } from './span-ids.ts';
 import { KINDS, type SpanOrigin } from './span-record.ts';
 import type { StartedSpan } from './started-span.ts';
 import type { AttributeValue, SpanEnd, WrittenShape } from './tracing.ts';
@@ -30,7 +30,6 @@ const MARGIN = 128;
 /** Flags of a span: whether its parent is of another process is known (0x100), and true (0x200). */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
-const SPAN_ID_BYTES = ID_BYTES - TRACE_ID_BYTES;
 
 /** Offsets of the ids and times from the start of each span. */
 const TRACE_ID_AT = 1 + LENGTH_BYTES + 2;
@@ -179,8 +178,8 @@ export class SpanWriter {
     writeTime(buffer, startsAt + START_AT, startMs);
     writeTime(buffer, startsAt + END_AT, endMs);
     if (parent && parentAt !== undefined) {
+      if (parent.bytes === undefined) parentIds.write(parent.traceId + parent.spanId, 'hex');
       const { bytes = parentIds, at = 0 } = parent;
-      if (bytes === parentIds) parentIds.write(parent.traceId + parent.spanId, 'hex');
       copy(bytes, at, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);
       copy(bytes, at + TRACE_ID_BYTES, buffer, startsAt + parentAt, SPAN_ID_BYTES);
     } else copy(ids, idsAt, buffer, startsAt + TRACE_ID_AT, TRACE_ID_BYTES);

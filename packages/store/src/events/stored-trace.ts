@@ -1,16 +1,16 @@
 /** The trace of an event as it is stored: 34 characters for both ids and the flags. */
-import type { TraceContext } from '@posthorn/core';
+import { SPAN_ID_BYTES, TRACE_ID_BYTES, type TraceContext } from '@posthorn/core';
 
-const TRACE_ID_BYTES = 16;
-const ID_BYTES = 24;
+const ID_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES;
+/** The ids and the flags. */
 const BYTES = ID_BYTES + 1;
+/** Traces that share their bytes: allocating each alone would cost more. */
+const SHARING = 160;
 /** The last characters, by the flags: of the byte that follows the ids. Nearly all are 0 or 1. */
 const encodedFlags = Array.from({ length: 256 }, (_, flags) => Buffer.of(flags).toString('base64url'));
 
-/** Where the next traces are read to. */
-let room = Buffer.alloc(0);
-/** Bytes in which traces of events are read one after the other: allocating them one by one would cost more. */
-const ROOM_BYTES = 160 * BYTES;
+/** Where the next traces are read to, and how much of it is in use. */
+let shared = Buffer.alloc(0);
 let used = 0;
 
 /** A trace in 34 characters. */
@@ -23,15 +23,18 @@ export class StoredTrace implements TraceContext {
   readonly bytes: Buffer;
   readonly at: number;
 
-  /** Reads what `packTrace` wrote. While the trace is in memory, so are some that were read at the same time. */
+  /** Reads what `packTrace` wrote. While the trace is in memory, so are the 4 KB that it shares with others. */
   static read(text: string): StoredTrace {
-    if (used + BYTES > room.length) [room, used] = [Buffer.alloc(ROOM_BYTES), 0];
+    if (used === shared.length) {
+      shared = Buffer.alloc(SHARING * BYTES);
+      used = 0;
+    }
     const at = used;
     used += BYTES;
-    return new StoredTrace(room, at, text);
+    return new StoredTrace(shared, at, text);
   }
 
-  /** The same for a trace that may be kept for long. */
+  /** The same for a trace that may be kept for long: it shares nothing. */
   static readToKeep(text: string): StoredTrace {
     return new StoredTrace(Buffer.alloc(BYTES), 0, text);
   }
