@@ -72,6 +72,32 @@ describe('with a Redis that', () => {
     expect((await fetch(`${(await ingest.ready).url}/readyz`)).status).toBe(503);
   });
 
+  it('has gone away, apps with nothing in flight exit with 0 on SIGTERM without using up their grace', async () => {
+    const redis = await redisServer();
+    // Longer than this test may take.
+    const { ingest, worker, operator } = await system({ REDIS_URL: redis.url, SHUTDOWN_GRACE: '1h' });
+    await redis.stop();
+    for (const app of [ingest, worker, operator]) {
+      const { url } = await app.ready;
+      await eventually('not ready', async () => (await fetch(`${url}/readyz`)).status === 503);
+      app.child.kill('SIGTERM');
+      expect([await app.ended, complaintsOf(app)]).toEqual([0, []]);
+    }
+  });
+
+  it('has gone away during an attempt, a worker exits with 1 on SIGTERM, since nothing records the attempt', async () => {
+    const redis = await redisServer();
+    const { publish, to, worker } = await system({ REDIS_URL: redis.url, SHUTDOWN_GRACE: '2s' });
+    const answer = Promise.withResolvers<void>();
+    to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
+    await accepted(() => publish(sampleEvent()));
+    await to.received(1, isDelivery);
+    await redis.stop();
+    worker.child.kill('SIGTERM');
+    answer.resolve();
+    expect([await worker.ended, complaintsOf(worker)]).toEqual([1, [expect.stringContaining('Attempts in flight')]]);
+  });
+
   it('is slow, every accepted event is delivered and none is accepted in part', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);

@@ -20,7 +20,7 @@ import {
   warnOfPrivateNetworks,
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
-import { checkSecrets, connectRedis, openStore } from '@posthorn/store';
+import { checkAnyPartition, checkSecrets, connectRedis, openStore } from '@posthorn/store';
 import type { Registry } from 'prom-client';
 import type { AttemptContext } from './attempts/attempt-delivery.ts';
 import { createAttempts } from './attempts/attempts.ts';
@@ -39,6 +39,7 @@ import { createOutbound } from './outbound.ts';
 import { createReports } from './reports.ts';
 import { createResealing } from './reseal-secrets.ts';
 import { Slots } from './slots/slots.ts';
+import { stopWithoutRedis } from './stop-without-redis.ts';
 import { createTail } from './tail.ts';
 
 /** How soon this worker takes over the work of dead processes. Production uses the defaults; tests use shorter times. */
@@ -81,6 +82,22 @@ export function buildWorker(
     rollbackWindowMs: settings.ROLLBACK_WINDOW,
     jobExpectedAfterMs: timings.jobExpectedAfterMs,
   });
+  const background = [
+    createHeartbeat({ ...base, ...outbound, workerId, settings }),
+    createReports({ ...base, ...outbound }),
+    createNoticeService({
+      ...base,
+      holder: workerId,
+      to: outbound.noticesTo,
+      isCutOff: () => outbound.outages.current() !== undefined,
+    }),
+    ...maintenance,
+    // With one key only, that key has sealed all secrets.
+    ...(settings.SECRET_ENCRYPTION_KEY.length > 1 ? [createResealing({ store, secretBox, logger })] : []),
+    createForgetting(context.eventBodies, logger),
+    outbound.outageChecks,
+    base.tail,
+  ];
   const http = buildHttp(settings, registry, storage.checkReady, logger);
   return {
     http,
@@ -92,20 +109,7 @@ export function buildWorker(
         base.queueRedis.disconnect();
       }),
       checkAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
-      createHeartbeat({ ...base, ...outbound, workerId, settings }),
-      createReports({ ...base, ...outbound }),
-      createNoticeService({
-        ...base,
-        holder: workerId,
-        to: outbound.noticesTo,
-        isCutOff: () => outbound.outages.current() !== undefined,
-      }),
-      ...maintenance,
-      // With one key only, that key has sealed all secrets.
-      ...(settings.SECRET_ENCRYPTION_KEY.length > 1 ? [createResealing({ store, secretBox, logger })] : []),
-      createForgetting(context.eventBodies, logger),
-      outbound.outageChecks,
-      base.tail,
+      ...stopWithoutRedis(() => checkAnyPartition(store), background, logger),
       attempts,
     ],
     logger,

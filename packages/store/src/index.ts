@@ -98,7 +98,7 @@ export { withCircuitBreaker } from './redis/circuit-breaker.ts';
 export { connectRedis, onDisconnect } from './redis/connect-redis.ts';
 export { createReplicaWait, type ReplicaWait, TooFewReplicas } from './redis/replicas.ts';
 export { readServerState, type ServerState } from './redis/server-state.ts';
-export { findUnavailable, type UnavailablePartition } from './redis/unavailable-partitions.ts';
+export { checkAnyPartition, findUnavailable, type UnavailablePartition } from './redis/unavailable-partitions.ts';
 export {
   activeBatches,
   cancelBatch,

@@ -45,7 +45,10 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
       else consumer.resume();
     },
     async stop(graceMs) {
-      if (!(await consumer.stop(graceMs))) logger.error('attempts.abandoned');
+      if (!(await consumer.stop(graceMs)))
+        throw new Error(
+          'Attempts in flight did not end, or Redis could not record them. Other workers make them again.',
+        );
     },
   };
 }

@@ -1,0 +1,33 @@
+/** Lets a worker stop while Redis is away: once nothing is in flight, no service waits for it any longer. */
+import { withTimeLimit } from '@posthorn/core';
+import type { Logger, Service } from '@posthorn/runtime';
+
+/** Time for the check when a worker has used up its grace period. */
+const MIN_CHECK_MS = 200;
+
+/**
+ * Returns the services, and one more that stops before them. If `check` rejects then, their stops end at once. For
+ * services whose last writes can be lost: other workers repeat the work, or it is the statistics of the last seconds.
+ */
+export function stopWithoutRedis(check: () => Promise<void>, services: readonly Service[], logger: Logger): Service[] {
+  const isAway = Promise.withResolvers<void>();
+  const checked: Service = {
+    name: 'redis',
+    start: async () => undefined,
+    async stop(graceMs) {
+      try {
+        await withTimeLimit(Math.max(graceMs, MIN_CHECK_MS), check());
+      } catch (err) {
+        logger.warn({ err }, 'stopping.without_redis');
+        isAway.resolve();
+      }
+    },
+  };
+  const patient = services.map(
+    (service): Service => ({
+      ...service,
+      stop: (graceMs) => Promise.race([service.stop(graceMs), isAway.promise]),
+    }),
+  );
+  return [...patient, checked];
+}
