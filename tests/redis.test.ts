@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
+import type { OwnRedis } from '../scripts/redis/server.ts';
 import { ownClient, ownProcess, ownProxy } from './own.ts';
 import { complaintsOf } from './processes.ts';
 import { accepted, asArguments, redisServer, system, tls } from './redis-servers.ts';
@@ -72,11 +73,14 @@ describe('with a Redis that', () => {
     expect((await fetch(`${(await ingest.ready).url}/readyz`)).status).toBe(503);
   });
 
-  it('has gone away, apps with nothing in flight exit with 0 on SIGTERM without using up their grace', async () => {
+  it.each([
+    ['has gone away', (redis: OwnRedis) => redis.stop()],
+    ['hangs', (redis: OwnRedis) => process.kill(redis.pid, 'SIGSTOP')],
+  ])('%s, apps with nothing in flight exit with 0 on SIGTERM without using up their grace', async (_what, fail) => {
     const redis = await redisServer();
     // Longer than this test may take.
     const { ingest, worker, operator } = await system({ REDIS_URL: redis.url, SHUTDOWN_GRACE: '1h' });
-    await redis.stop();
+    await fail(redis);
     for (const app of [ingest, worker, operator]) {
       const { url } = await app.ready;
       await eventually('not ready', async () => (await fetch(`${url}/readyz`)).status === 503);

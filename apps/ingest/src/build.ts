@@ -21,10 +21,11 @@ import {
   createTracing,
   exitAtOnce,
   registerInstallation,
+  stopWithoutRedis,
   systemClock,
   version,
 } from '@posthorn/runtime';
-import { announceSearch, createMatcher, createReplicaWait, finishFanOuts } from '@posthorn/store';
+import { announceSearch, checkAnyPartition, createMatcher, createReplicaWait, finishFanOuts } from '@posthorn/store';
 import type { Registry } from 'prom-client';
 import type { IngestSettings } from './config.ts';
 import { EventTurns } from './event-turns.ts';
@@ -83,7 +84,11 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   });
   return {
     http,
-    services: [...(tracing ? [tracing] : []), storage, sweep, quota.service, sandboxFeed, announcement],
+    services: [
+      ...(tracing ? [tracing] : []),
+      storage,
+      ...stopWithoutRedis(() => checkAnyPartition(store), [sweep, quota.service, sandboxFeed, announcement], logger),
+    ],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
   };

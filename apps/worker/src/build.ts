@@ -15,6 +15,7 @@ import {
   type Logger,
   registerInstallation,
   type Service,
+  stopWithoutRedis,
   systemClock,
   version,
   warnOfPrivateNetworks,
@@ -39,7 +40,6 @@ import { createOutbound } from './outbound.ts';
 import { createReports } from './reports.ts';
 import { createResealing } from './reseal-secrets.ts';
 import { Slots } from './slots/slots.ts';
-import { stopWithoutRedis } from './stop-without-redis.ts';
 import { createTail } from './tail.ts';
 
 /** How soon this worker takes over the work of dead processes. Production uses the defaults; tests use shorter times. */
