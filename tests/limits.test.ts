@@ -60,6 +60,13 @@ describe('defaults', () => {
       RETENTION: 30 * 24 * 60 * MINUTE,
     });
   });
+  it.each(ALL)('%s takes a Cluster or sentinels, not both', (app) => {
+    const nodes = { REDIS_CLUSTER_NODES: 'a:1' };
+    expect(() => settingsOf(app, { ...nodes, REDIS_SENTINELS: 'b:2' })).toThrow(
+      'REDIS_SENTINELS: must not be set together with REDIS_CLUSTER_NODES',
+    );
+    expect(settingsOf(app, nodes).REDIS_CLUSTER_NODES).toEqual([{ host: 'a', port: 1 }]);
+  });
   it.each(ALL)('%s keeps what has succeeded for at least a day and at most RETENTION', (app) => {
     const load =
       (RETENTION_SUCCEEDED: string, RETENTION = '30d') =>

@@ -4,9 +4,9 @@ import {
   durationMs,
   loadSettings,
   operatorTokens,
-  retentionsAgree,
   sendingSettings,
   setting,
+  settingsAgree,
   sharedSettings,
   tracingSettings,
   wholeNumber,
@@ -50,5 +50,5 @@ export type ConsoleSettings = Readonly<z.infer<typeof consoleSettings>>;
 
 /** Reads the console's settings. Throws `SettingsError`. */
 export function loadConsoleSettings(env: NodeJS.ProcessEnv): ConsoleSettings {
-  return loadSettings(consoleSettings.refine(...retentionsAgree), env);
+  return loadSettings(consoleSettings.check(settingsAgree), env);
 }

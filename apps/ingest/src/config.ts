@@ -3,8 +3,8 @@ import {
   loadSettings,
   parsedBy,
   publisherKeys,
-  retentionsAgree,
   setting,
+  settingsAgree,
   sharedSettings,
   tracingSettings,
   wholeNumber,
@@ -71,5 +71,5 @@ function parseQuota(text: string): Quota | null | undefined {
 
 /** Reads ingest's settings. Throws `SettingsError`. */
 export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {
-  return loadSettings(ingestSettings.refine(...retentionsAgree), env);
+  return loadSettings(ingestSettings.check(settingsAgree), env);
 }

@@ -4,9 +4,9 @@ import {
   durationListMs,
   durationMs,
   loadSettings,
-  retentionsAgree,
   sendingSettings,
   setting,
+  settingsAgree,
   sharedSettings,
   tracingSettings,
   wholeNumber,
@@ -85,7 +85,7 @@ export const workerSettings = z
       'the secret that signs notices, 16 to 256 printable ASCII characters',
     ),
   })
-  .refine(...retentionsAgree)
+  .check(settingsAgree)
   .refine(({ NOTICE_URL, NOTICE_SECRET }) => NOTICE_URL === undefined || NOTICE_SECRET !== undefined, {
     path: ['NOTICE_SECRET'],
     message: 'is required if NOTICE_URL is set',

@@ -22,7 +22,7 @@ export {
   wholeNumber,
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';
-export { retentionsAgree, type SharedSettings, sharedSettings } from './shared-settings.ts';
+export { type SharedSettings, settingsAgree, sharedSettings } from './shared-settings.ts';
 export { stopWithoutRedis } from './stop-without-redis.ts';
 export { createTracing, type Span, type SpanShape, type Tracing } from './tracing.ts';
 export { tracingSettings } from './tracing-settings.ts';

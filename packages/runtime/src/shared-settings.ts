@@ -34,18 +34,24 @@ const networks = parsedBy((text) => {
 /** How long what has succeeded is kept; `RETENTION` if that is shorter. */
 const DEFAULT_RETENTION_SUCCEEDED_MS = 7 * DAY_MS;
 
+type Agreeing = Pick<SharedSettings, 'RETENTION' | 'RETENTION_SUCCEEDED' | 'REDIS_CLUSTER_NODES' | 'REDIS_SENTINELS'>;
+
 /**
- * For `refine`, what the schemas of single settings can't check: nothing is kept longer for having succeeded. It runs
- * also where another setting is bad, since one message names all.
+ * For `check`, what the schemas of single settings can't check: nothing is kept longer for having succeeded, and there
+ * is one way to Redis. It runs also where another setting is bad, since one message names all.
  */
-export const retentionsAgree: [
-  (settings: Pick<SharedSettings, 'RETENTION' | 'RETENTION_SUCCEEDED'>) => boolean,
-  { path: string[]; message: string; when: () => boolean },
-] = [
-  // The default may be longer: then it is RETENTION.
-  ({ RETENTION, RETENTION_SUCCEEDED }) => !(RETENTION_SUCCEEDED > Math.max(RETENTION, DEFAULT_RETENTION_SUCCEEDED_MS)),
-  { path: ['RETENTION_SUCCEEDED'], message: 'must be at most RETENTION', when: () => true },
-];
+export const settingsAgree = z.superRefine<Agreeing>(
+  ({ RETENTION, RETENTION_SUCCEEDED, REDIS_CLUSTER_NODES, REDIS_SENTINELS }, context) => {
+    const complain = (name: keyof Agreeing, message: string) =>
+      context.addIssue({ code: 'custom', path: [name], message });
+    // The default may be longer: then it is RETENTION.
+    if (RETENTION_SUCCEEDED > Math.max(RETENTION, DEFAULT_RETENTION_SUCCEEDED_MS))
+      complain('RETENTION_SUCCEEDED', 'must be at most RETENTION');
+    if (REDIS_CLUSTER_NODES && REDIS_SENTINELS)
+      complain('REDIS_SENTINELS', 'must not be set together with REDIS_CLUSTER_NODES');
+  },
+  { when: () => true },
+);
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
