@@ -24,11 +24,11 @@ export function stopWithoutRedis(check: () => Promise<void>, services: readonly 
       }
     },
   };
-  const patient = services.map(
+  const waitingLess = services.map(
     (service): Service => ({
       ...service,
       stop: (graceMs) => Promise.race([service.stop(graceMs), isAway.promise]),
     }),
   );
-  return [...patient, checked];
+  return [...waitingLess, checked];
 }
