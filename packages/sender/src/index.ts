@@ -2,6 +2,6 @@
 export { checkIp, checkUrl, parseNetworks } from './guard.ts';
 export { createOneOffSender } from './one-off-sender.ts';
 export { createProbe, type Probe, type ProbeResult } from './probe.ts';
-export { createResolver, parseNameServers } from './resolve.ts';
+export { createResolver, MAX_LOOKUP_MS, parseNameServers } from './resolve.ts';
 export { errorOfOutcome, type Sender, type SendRequest, type SendResult } from './result.ts';
 export { createSender, type SenderOptions } from './sender.ts';

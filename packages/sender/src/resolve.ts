@@ -30,8 +30,8 @@ export interface ResolverOptions {
   onResolved?: ((hostname: string) => void) | undefined;
 }
 
-/** Well below the limit of an attempt, so that a silent name server is not mistaken for a silent receiver. */
-const MAX_LOOKUP_MS = 5_000;
+/** The longest that a lookup takes. Well below the limit of an attempt, so that a silent name server is not mistaken for a silent receiver. */
+export const MAX_LOOKUP_MS = 5_000;
 const LOOKUP_SHARE = 5 / 8;
 /** First wait for a name server. It doubles up to the maximum with each retry. */
 const QUERY_TIMEOUT_MS = 1_000;

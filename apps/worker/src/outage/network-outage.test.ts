@@ -200,8 +200,22 @@ describe('an outage', () => {
     // An attempt that began during the outage may take until after its end to fail.
     clock.nowMs += 5_000;
     clock.elapsedMs += 5_000;
-    expect(await isOurs(noName, url, clock.nowMs - 5_001)).toBe(true);
-    expect(await isOurs(noName, url, clock.nowMs - 4_999)).toBe(false);
+    expect(await isOurs(noRoute, url, clock.nowMs - 5_001)).toBe(true);
+    expect(await isOurs(noRoute, url, clock.nowMs - 4_999)).toBe(false);
+  });
+  it('still explains a failed lookup of an attempt that began after its end, for as long as a lookup takes', async () => {
+    const { isOurs, outages, network, clock } = setUp();
+    network.names = false;
+    await isOurs(noName, url);
+    network.names = true;
+    await outages.check();
+    // The attempt may share the lookup of a probe that began during the outage.
+    clock.nowMs += 5_000;
+    clock.elapsedMs += 5_000;
+    expect(await isOurs(noName, url)).toBe(true);
+    clock.nowMs += 1;
+    clock.elapsedMs += 1;
+    expect(await isOurs(noName, url)).toBe(false);
   });
   it('has not ended in the future if the clock is set back after it', async () => {
     const { isOurs, outages, network, clock } = setUp();
@@ -213,7 +227,7 @@ describe('an outage', () => {
     clock.nowMs -= 600_000;
     clock.elapsedMs += 10;
     expect(outages.endedAtMs()).toBe(clock.nowMs - 10);
-    expect(await isOurs(noName, url)).toBe(false);
+    expect(await isOurs(noRoute, url)).toBe(false);
   });
   it('ends by an address that responded lately if the remembered sites stay away', async () => {
     const { isOurs, outages, network, changes } = setUp();

@@ -3,7 +3,7 @@
  * (32) says how, and which side gets the benefit of the doubt.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Probe, ProbeResult, SendResult } from '@posthorn/sender';
+import { MAX_LOOKUP_MS, type Probe, type ProbeResult, type SendResult } from '@posthorn/sender';
 import { domainOf, networkOf, type ReachedSites, type Site, type SiteKind } from './reached-sites.ts';
 
 export interface Outage {
@@ -149,6 +149,7 @@ export class Outages {
       return false;
     }
     if (this.#outage || startedAtMs <= this.endedAtMs()) return true;
+    if (needs === 'dns' && this.#mayLookupBeOlderThanEnd()) return true;
     const kind = needs === 'dns' ? 'dns' : 'connection';
     const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(result.ip ?? '');
     const witnesses = this.#options.sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
@@ -157,6 +158,11 @@ export class Outages {
       this.#doubts.add({ needs, kind, group, decide });
       void this.#runRounds(kind);
     });
+  }
+
+  /** Whether a lookup that fails now may have begun during the last outage: an attempt shares that of a probe. */
+  #mayLookupBeOlderThanEnd(): boolean {
+    return this.#endedAfterMs !== undefined && this.#options.elapsedMs() - this.#endedAfterMs <= MAX_LOOKUP_MS;
   }
 
   /** Detects silence, and probes whether an outage is over. To be called every second. */
