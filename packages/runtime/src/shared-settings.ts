@@ -74,7 +74,7 @@ export function sharedSettings(defaultPort: number) {
       hostsAndPorts.optional(),
       'Redis',
       'none',
-      'some sentinels, `host:port,…`; `REDIS_URL` then only sets user, password, database and TLS',
+      'some sentinels, `host:port,…`, without `REDIS_CLUSTER_NODES`; `REDIS_URL` then only sets user, password, database and TLS',
     ),
     REDIS_SENTINEL_NAME: setting(
       z.string().default('mymaster'),

@@ -24,11 +24,9 @@ export function stopWithoutRedis(check: () => Promise<void>, services: readonly 
       }
     },
   };
-  const waitingLess = services.map(
-    (service): Service => ({
-      ...service,
-      stop: (graceMs) => Promise.race([service.stop(graceMs), isAway.promise]),
-    }),
-  );
-  return [...waitingLess, checked];
+  const untilAway = (service: Service): Service => ({
+    ...service,
+    stop: (graceMs) => Promise.race([service.stop(graceMs), isAway.promise]),
+  });
+  return [...services.map(untilAway), checked];
 }

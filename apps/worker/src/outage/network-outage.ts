@@ -88,7 +88,7 @@ export class Outages {
   readonly #responded: string[] = [];
   #outage: Outage | undefined;
   /** When the last outage ended, by `elapsedMs`. */
-  #endedAfterMs: number | undefined;
+  #endedAfterMs = Number.NEGATIVE_INFINITY;
   /** When a response or connection was seen last, or nothing was in flight, by `elapsedMs`. */
   #heardAtMs: number;
   #checks = 0;
@@ -109,9 +109,7 @@ export class Outages {
    * until then again would be overdue.
    */
   endedAtMs(): number {
-    if (this.#endedAfterMs === undefined) return 0;
-    const { now, elapsedMs } = this.#options;
-    return Math.max(0, Math.floor(now() - (elapsedMs() - this.#endedAfterMs)));
+    return Math.max(0, Math.floor(this.#options.now() - this.#sinceEndMs()));
   }
 
   /** DNS has returned addresses of a name. */
@@ -149,7 +147,8 @@ export class Outages {
       return false;
     }
     if (this.#outage || startedAtMs <= this.endedAtMs()) return true;
-    if (needs === 'dns' && this.#mayLookupBeOlderThanEnd()) return true;
+    // An attempt shares a lookup in progress, such as that of a probe, which may have begun during the outage.
+    if (needs === 'dns' && this.#sinceEndMs() <= MAX_LOOKUP_MS) return true;
     const kind = needs === 'dns' ? 'dns' : 'connection';
     const group = kind === 'dns' ? domainOf(new URL(url).hostname) : networkOf(result.ip ?? '');
     const witnesses = this.#options.sites.pick(kind, MIN_WITNESSES + 1).filter((site) => site.group !== group);
@@ -160,11 +159,6 @@ export class Outages {
     });
   }
 
-  /** Whether a lookup that fails now may have begun during the last outage: an attempt shares that of a probe. */
-  #mayLookupBeOlderThanEnd(): boolean {
-    return this.#endedAfterMs !== undefined && this.#options.elapsedMs() - this.#endedAfterMs <= MAX_LOOKUP_MS;
-  }
-
   /** Detects silence, and probes whether an outage is over. To be called every second. */
   async check(): Promise<void> {
     if (this.#outage) return await this.#probeForEnd(this.#outage);
@@ -172,6 +166,11 @@ export class Outages {
     this.#checks = 0;
     if (inFlight() === 0) this.#heardAtMs = elapsedMs();
     else if (elapsedMs() - this.#heardAtMs > SILENCE_MS) void this.#runRounds('connection', true);
+  }
+
+  /** The time since the end of the last outage; infinite if there was none. */
+  #sinceEndMs(): number {
+    return this.#options.elapsedMs() - this.#endedAfterMs;
   }
 
   /** Replaces one at random: addresses that respond less often than others are not all replaced at once. */
