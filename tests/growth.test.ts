@@ -37,8 +37,8 @@ describe('one Redis with several partitions', () => {
     const command = (await providePrograms([redisCli], { say }))[redisCli.name]!;
     const cluster = async (...args: string[]) => {
       const running = promisify(execFile)(command, ['--cluster', ...args]);
-      // The answer to what it asks.
-      running.child.stdin?.end('yes\n');
+      // Only `fix` asks. The others may have ended before they could be written to.
+      running.child.stdin?.end(args[0] === 'fix' ? 'yes\n' : '');
       return (await running).stdout;
     };
     const dir = newDir();
