@@ -20,6 +20,8 @@ const TOKEN = /--[^\n]*|'[^'\n]*'|\.\.\.?|\d+|[=~<>]=|[<>+\-*/]|[A-Za-z_]\w*/g;
 /** A line that is only one command or call. */
 const STATEMENT = /^[ \t]*(?:call|append|audit|notify|move|fail)\(.*\)[ \t]*$/gm;
 const CONDITION = /\b(?:if|elseif) (.+?) then\b/g;
+const COMMENT = /--[^\n]*/g;
+const blank = (text: string) => ' '.repeat(text.length);
 
 /** Returns every mutation of a Lua file. */
 export function luaMutants(file: string, source: string): Mutant[] {
@@ -38,7 +40,7 @@ export function luaMutants(file: string, source: string): Mutant[] {
     previous = token;
   }
   for (const { 0: line, index } of source.matchAll(STATEMENT)) add('Statement', index, line, '');
-  for (const match of source.matchAll(CONDITION)) {
+  for (const match of source.replaceAll(COMMENT, blank).matchAll(CONDITION)) {
     const start = match.index + match[0].indexOf(match[1]!);
     for (const value of ['true', 'false']) add('Condition', start, match[1]!, value);
   }

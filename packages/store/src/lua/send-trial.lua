@@ -1,9 +1,9 @@
 -- Puts the trial of an address that is resuming into the queue: among the oldest held deliveries the one with the
 -- fewest attempts. It is one script so that an address has one trial at a time, and does not become active or paused
--- meanwhile. Replaces a trial that was held again, has ended or is gone. Also replaces one that waits for a retry: a
--- process of a release without trials has recorded its attempt. If no delivery is left in any lane, the address becomes
--- active. Returns {'sent', delivery, attempts recorded}; {'waiting'} if a trial is on its way, or other duties have yet
--- to move deliveries into the held lane; {'over'} if the address is not resuming any more.
+-- meanwhile. Replaces a trial that was held again, has ended or is gone, or whose next attempt is more than
+-- MAX_TRIAL_WAIT_MS away: otherwise the address would wait for as long. If no delivery is left in any lane, the address
+-- becomes active. Returns {'sent', delivery, attempts recorded}; {'waiting'} if a trial is on its way, or other duties
+-- have yet to move deliveries into the held lane; {'over'} if the address is not resuming any more.
 --@include delivery-key
 --@include add-job
 --@include release-held
