@@ -196,6 +196,23 @@ describe('an erasure', () => {
     expect(await everything()).not.toContain('ngstr');
   });
 
+  it('keeps the choice of its request when it is confirmed without one, and later ends what it waits for if asked to', async () => {
+    const { id: subscriptionId } = await on.subscribe(to.url);
+    await on.operate('POST', `/v1/subscriptions/${subscriptionId}/pause`);
+    await publish();
+    const { id } = await erase({ reference: 'order 7/é', unsent: 'deliver' });
+    await untilIs(id, 'counted');
+    expect((await on.operate('POST', `/v1/erasures/${id}/confirm`)).body.unsent).toBe('deliver');
+    clock.advance(61_000);
+    await untilIs(id, 'waiting');
+    const again = await on.operate('POST', `/v1/erasures/${id}/confirm`);
+    expect([again.status, again.body.detail]).toEqual([409, expect.stringContaining('unsent: end')]);
+    expect((await on.operate('POST', `/v1/erasures/${id}/confirm`, { unsent: 'end' })).body.unsent).toBe('end');
+    clock.advance(11_000);
+    expect(await untilIs(id, 'done')).toMatchObject({ erased: { events: 1, ended: 1 } });
+    expect(await delivery('order:1', 'failed')).toMatchObject({ failure_reason: 'erased' });
+  });
+
   it('ends deliveries that wait for a worker at once and leaves their jobs, and erases one in flight after its outcome', async () => {
     await on.subscribe(to.url);
     const respond = Promise.withResolvers<void>();

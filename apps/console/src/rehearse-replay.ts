@@ -89,7 +89,7 @@ function warningsAbout(
   if (tooLate > 0)
     warnings.push({
       kind: 'too_late',
-      message: `${tooLate} failed too long ago, or their event has expired: skipped.`,
+      message: `${tooLate} failed too long ago, or their event has expired or was erased: skipped.`,
     });
   if (underWay > 0)
     warnings.push({

@@ -1,6 +1,14 @@
 /** Scripts whose reply was lost, so that they were sent again: each does once what it was asked for, and says so. */
 import { describe, expect, it } from '@jest/globals';
-import { changeSubscription, deleteSubscription, loadSubscriptions, replayDelivery } from './index.ts';
+import {
+  changeSubscription,
+  deleteSubscription,
+  loadErasures,
+  loadSubscriptions,
+  replayDelivery,
+  settleErasure,
+  startErasure,
+} from './index.ts';
 import { anna, failed, replaysIn } from './replays/test-replays.ts';
 import { attempt, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { sendTwice } from './test-send-twice.ts';
@@ -60,4 +68,19 @@ it('a replay that is sent again is one delivery, which keeps its attempt', async
   const made = await replayDelivery(store, source, time.nowMs, anna);
   if ('refused' in made) throw new Error(made.refused);
   expect(await loadOne(made.deliveryId)).toMatchObject({ status: 'succeeded', attemptCount: 1 });
+});
+
+it('an erasure that is sent again after it has ended is not started anew', async () => {
+  const request = { field: 'event_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;
+  let started = '';
+  sendTwice(store, 'startErasure', async () => {
+    const [erasure] = await loadErasures(store, [started]);
+    expect(await settleErasure(store, erasure!, 'done', time.nowMs)).toBe(true);
+  });
+  const seal = (id: string) => {
+    started = id;
+    return 'sealed';
+  };
+  expect(await startErasure(store, { ...request, seal, isConfirmed: true }, time.nowMs, anna)).toBeDefined();
+  expect((await loadErasures(store, [started]))[0]).toMatchObject({ status: 'done', sealedValue: undefined });
 });

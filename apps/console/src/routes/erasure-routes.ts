@@ -60,7 +60,7 @@ function startRoute(api: Api, context: ConsoleContext): void {
       if (!erasure)
         throw new AppError(
           'conflict',
-          `${MAX_OPEN_ERASURES} erasures have not ended. Confirm or cancel those that are counted, or wait.`,
+          `${MAX_OPEN_ERASURES} erasures have not ended. Confirm or cancel those that are counted; wait for those that are running; confirm those that are waiting with \`unsent: end\`.`,
         );
       const line = { erasure_id: erasure.id, status: erasure.status, field: erasure.field, value_hmac: valueHmac };
       logger.info({ ...line, operator: caller }, 'erasure.requested');
@@ -101,7 +101,7 @@ const over: Record<ErasureStatus, string> = {
   counting: 'It was changed at the same time. Try again.',
   counted: 'It was changed at the same time. Try again.',
   running: 'It is confirmed already.',
-  waiting: 'It is confirmed already.',
+  waiting: 'It is confirmed already. To end the deliveries that it waits for, confirm it with `unsent: end`.',
   done: 'It is done.',
   cancelled: 'It is cancelled: nobody confirmed it within an hour, or an operator cancelled it.',
 };
@@ -112,7 +112,8 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
 
   erasures.post('/v1/erasures/{id}/confirm', {
     summary: 'Confirm it: the events are erased',
-    description: 'It cannot be undone. Events that are accepted up to this moment are erased too.',
+    description:
+      'It cannot be undone. Events that are accepted up to this moment are erased too. One that waits for deliveries may be confirmed once more with `unsent: end`, which ends them.',
     params: schemas.erasureParamsSchema,
     body: schemas.erasureConfirmationSchema,
     optionalBody: true,
@@ -120,7 +121,7 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
     problems: ['conflict'],
     async handle({ params: { id }, body: { unsent }, caller }) {
       const erasure = await findErasure(store, id);
-      const result = await confirmErasure(store, erasure, unsent, clock.now(), { operator: caller });
+      const result = await confirmErasure(store, erasure, unsent ?? erasure.unsent, clock.now(), { operator: caller });
       if (result === 'gone') missing('erasure');
       if (result !== 'advanced') throw new AppError('conflict', over[result]);
       const line = { erasure_id: id, status: 'running', field: erasure.field, value_hmac: erasure.valueHmac };

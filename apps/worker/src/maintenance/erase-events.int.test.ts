@@ -419,6 +419,15 @@ describe('an erasure', () => {
     await expect(eraseEvents(context).run(0)).rejects.toThrow('WRONGTYPE');
     expect((await loadEvent(store, other.ref))?.erasedAtMs).toBeDefined();
   });
+  it('is cancelled after an hour without a confirmation even if its value cannot be opened', async () => {
+    const request = { field: 'session_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;
+    const broken = { ...request, seal: () => 'v1.broken', isConfirmed: false };
+    const { id } = (await startErasure(store, broken, clock.now(), anna))!;
+    clock.advance(3_600_001);
+    await expect(eraseEvents(context).run(0)).rejects.toThrow();
+    expect((await stateOf(id)).status).toBe('cancelled');
+    await eraseEvents(context).run(0);
+  });
   it('does not stop others if its value cannot be opened, and fails the run', async () => {
     const { ref } = await publish([await subscribe()]);
     const request = { field: 'session_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;

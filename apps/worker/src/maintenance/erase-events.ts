@@ -56,9 +56,13 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
   const work = async (id: string, partition: number, shares: number) => {
     const erasure = await loadUncounted(store, id);
     if (!erasure) return await removeOpenErasure(store, id);
-    if (erasure.status === 'running' || erasure.status === 'waiting') await erase(erasure, partition, shares);
-    await find(erasure, partition, shares);
-    if (partition === 0) await settle(id);
+    try {
+      if (erasure.status === 'running' || erasure.status === 'waiting') await erase(erasure, partition, shares);
+      await find(erasure, partition, shares);
+    } finally {
+      // Also after an error: one that nobody confirms is cancelled even if its value can't be opened.
+      if (partition === 0) await settle(id);
+    }
   };
   return {
     name: 'erase_events',

@@ -13,7 +13,6 @@ const hasOneErasureValue = (given: { [field in (typeof ERASURE_FIELDS)[number]]?
   ERASURE_FIELDS.filter((field) => given[field] !== undefined).length === 1;
 const unsent = z
   .enum(UNSENT_CHOICES)
-  .default('end')
   .describe(
     'What becomes of deliveries that have not ended. `end`: they end as failed; `deliver`: the payload is erased once all of them have ended',
   );
@@ -23,7 +22,7 @@ export const newErasureSchema = z
   .strictObject({
     ...erasureValues,
     environment: z.enum(ENVIRONMENTS).optional().describe('Only events of this environment'),
-    unsent,
+    unsent: unsent.default('end'),
     confirm: z.boolean().default(false).describe('Erase at once. Without it, the events are counted first'),
   })
   .refine(hasOneErasureValue, {
@@ -33,7 +32,9 @@ export const newErasureSchema = z
   .meta({ examples: [{ session_id: '3f1c9a52-7d0e-4b8e-9a67-2f6f0f3f5c11' }] });
 
 /** The body of `POST /v1/erasures/{id}/confirm`. */
-export const erasureConfirmationSchema = z.strictObject({ unsent });
+export const erasureConfirmationSchema = z.strictObject({
+  unsent: unsent.optional().describe('As requested, unless it is given; see `POST /v1/erasures`'),
+});
 
 /** The query of `GET /v1/erasures`. */
 export const erasuresQuerySchema = z

@@ -66,7 +66,10 @@ export async function startErasure(
   return isStarted ? erasure : undefined;
 }
 
-/** Confirms an erasure that counts or has counted. Returns why not, otherwise: it is gone, or its status. */
+/**
+ * Confirms an erasure that counts or has counted, or ends the deliveries that a confirmed one waits for. Returns why not,
+ * otherwise: it is gone, or its status.
+ */
 export async function confirmErasure(
   store: Store,
   erasure: Erasure,
@@ -74,11 +77,13 @@ export async function confirmErasure(
   nowMs: number,
   { operator }: AuditNote,
 ): Promise<'advanced' | 'gone' | ErasureStatus> {
+  const common = { nowMs, auditEntry: auditEntry('erasure.started', operator, { ...erasure, unsent }) };
+  if (erasure.status === 'waiting' && erasure.unsent === 'deliver' && unsent === 'end')
+    return await advance(store, erasure, { ...common, from: ['waiting'], to: 'waiting', fields: { unsent } });
   return await advance(store, erasure, {
+    ...common,
     from: ['counting', 'counted'],
     to: 'running',
-    nowMs,
-    auditEntry: auditEntry('erasure.started', operator, { ...erasure, unsent }),
     fields: { unsent, confirmed_at: nowMs, confirmed_by: operator ?? '' },
   });
 }

@@ -134,6 +134,16 @@ describe('the cancellation of a batch', () => {
     expect(await replaysIn(ids[1]!)).toEqual([]);
     expect(await activeReplays(store, partitionOf(ids[1]!, store.partitions), 20)).not.toContain(second);
   });
+  it('does not bring back a replay that has expired', async () => {
+    const ids = await addresses(2);
+    const batch = await startBatch(store, wanted(ids), time.nowMs, 'anna');
+    const [first = '', second = ''] = memberIds(batch);
+    await run(first);
+    await store.redis.del(`${store.prefix}:{${partitionOfId(first, store.partitions)}}:replay:${first}`);
+    await cancelBatch(store, batch.id, time.nowMs, 'berta');
+    expect(await loadReplays(store, [first, second])).toMatchObject([undefined, { status: 'cancelled' }]);
+    expect(await active(batch)).toBe(false);
+  });
   it('is carried out by maintenance if its console died before', async () => {
     const ids = await addresses(2);
     const batch = await startBatch(store, wanted(ids), time.nowMs, 'anna');

@@ -84,9 +84,10 @@ export async function stepBatch(store: Store, batchId: string, nowMs: number): P
     return;
   }
   const { members, cancellation } = batch;
+  const areStarted = (await store.redis.hexists(keys.replayBatchKey(prefix, batchId), 'started')) === 1;
   await eachInTurn(members, async (member) => {
     // Starts it even to cancel it: another process may be about to start it, and that start then changes nothing.
-    await startMember(store, member, batch);
+    if (!areStarted) await startMember(store, member, batch);
     if (cancellation) await cancelReplay(store, member.replayId, nowMs, { operator: cancellation.operator });
   });
   const seen = cancellation === null ? undefined : JSON.stringify(cancellation);

@@ -1,6 +1,7 @@
 /** A rehearsal says what a bulk replay would do, and changes nothing: on a real Redis. */
 import { describe, expect, it, jest } from '@jest/globals';
-import { eventRef } from '@posthorn/core';
+import { eventRef, partitionOf } from '@posthorn/core';
+import { eraseDeliveries } from '../erasures/erasure-events.ts';
 import { rehearseReplay, replayDelivery } from '../index.ts';
 import { deliver, event, loadOne, store, subscribe, time } from '../test-deliveries.ts';
 import { RETENTION } from '../test-store.ts';
@@ -33,6 +34,13 @@ describe('a rehearsal', () => {
     expect(await everything()).toEqual(before);
     expect(await run(await start(id))).toMatchObject({ replayed: 2, skipped: 3 });
     expect(await rehearse(id)).toMatchObject({ count: 0, underWay: 5 });
+  });
+  it('counts what was erased among what is skipped', async () => {
+    const { id } = await subscribe();
+    const erased = await loadOne(await failed(id));
+    await eraseDeliveries(store, partitionOf(id, store.partitions), [erased], true, time.nowMs);
+    expect(await rehearse(id)).toMatchObject({ count: 0, tooLate: 1 });
+    expect(await run(await start(id))).toMatchObject({ replayed: 0, skipped: 1 });
   });
   it('finds what failed too long ago, and what has lost its event', async () => {
     const { id } = await subscribe();

@@ -17,7 +17,7 @@ export interface Rehearsal {
   count: number;
   /** Would be skipped: their event is on its way to the address again, has arrived there by a replay, or is among `count` already. */
   underWay: number;
-  /** Would be skipped: they failed too long ago, or their event has expired. */
+  /** Would be skipped: they failed too long ago, or their event has expired or was erased. */
   tooLate: number;
   /** False where there are more failed deliveries than it looked at. */
   isComplete: boolean;
@@ -70,10 +70,10 @@ const FAILED = String(DELIVERY_STATUSES.indexOf('failed'));
 /** What a replay would do with one failed delivery. */
 async function fateOf(
   store: Store,
-  { event, subscriptionId, finishedAtMs }: StoredDelivery,
+  { event, subscriptionId, finishedAtMs, erased }: StoredDelivery,
   nowMs: number,
 ): Promise<'replayable' | 'under_way' | 'too_late'> {
-  if (nowMs > replayableUntilMs(finishedAtMs ?? 0, store.retentionMs)) return 'too_late';
+  if (erased || nowMs > replayableUntilMs(finishedAtMs ?? 0, store.retentionMs)) return 'too_late';
   const prefix = keys.prefixOfSubscription(store, subscriptionId);
   const [exists, [newest]] = await Promise.all([
     store.redis.exists(keys.eventKey(prefixOfEvent(store, event), event)),

@@ -60,6 +60,24 @@ describe('a replay of one delivery', () => {
     time.nowMs -= 1;
     expect(await replayDelivery(store, source, time.nowMs, anna, 'a')).toEqual({ deliveryId: expect.any(String) });
   });
+  it('that is refused does not keep the event longer', async () => {
+    const { id } = await subscribe();
+    const erased = { ...(await loadOne(await failed(id))), erased: true };
+    const pending = await loadOne(await deliverTo(id));
+    const old = await loadOne(await failed(id));
+    const lives = async () => {
+      const keys = (await store.redis.keys(`${store.prefix}:*:event:*`)).sort();
+      return await Promise.all(keys.map((key) => store.redis.call('PEXPIRETIME', key)));
+    };
+    time.nowMs += RETENTION;
+    const before = await lives();
+    expect(await replayDelivery(store, erased, time.nowMs, anna)).toEqual({ refused: 'erased' });
+    expect(await replayDelivery(store, pending, time.nowMs, anna)).toEqual({ refused: 'not_failed' });
+    time.nowMs += 1;
+    expect(await replayDelivery(store, old, time.nowMs, anna)).toEqual({ refused: 'too_late' });
+    expect(await run(await start(id))).toMatchObject({ replayed: 0, skipped: 2 });
+    expect(await lives()).toEqual(before);
+  });
   it('is refused, and stores nothing, unless the delivery failed and its address is active', async () => {
     const { id } = await subscribe();
     const pending = await loadOne(await deliverTo(id));

@@ -9,6 +9,7 @@ import {
   judgeCanary,
   newReplayId,
   type Replay,
+  replayableUntilMs,
   StorageUnavailable,
 } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
@@ -42,7 +43,9 @@ export async function replayDelivery(
   nonce = randomBytes(16).toString('base64url'),
 ): Promise<{ refused: ReplayRefusal } | { deliveryId: string }> {
   const { event, subscriptionId } = failed;
-  // First, so that the new delivery finds its event whatever happens in between.
+  const refused = refusalOf(store, failed, nowMs);
+  if (refused) return { refused };
+  // Before the script, so that the new delivery finds its event whatever happens in between.
   if (!(await keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store)))) return { refused: 'too_late' };
   const id = deliveryId(event, subscriptionId, nonce);
   const detail = { new_delivery_id: id };
@@ -58,6 +61,14 @@ export async function replayDelivery(
   });
   if (result === 'pending' || result === 'held' || result === 'without_first_job') return { deliveryId: id };
   return { refused: result === 'none' ? 'not_active' : result };
+}
+
+/** Why a delivery can't be replayed, as the scripts decide it: its event must not be kept longer for nothing. */
+function refusalOf(store: Store, failed: StoredDelivery, nowMs: number): ReplayRefusal | undefined {
+  const { status, finishedAtMs, erased } = failed;
+  if (status !== 'failed') return 'not_failed';
+  if (nowMs > replayableUntilMs(finishedAtMs ?? 0, store.retentionMs)) return 'too_late';
+  return erased ? 'erased' : undefined;
 }
 
 /** Ids of the replays of an event to an address, oldest first, with their creation times. */
@@ -236,10 +247,11 @@ async function endCanary(store: Store, replayId: string, nowMs: number): Promise
   return (await runScript(store, 'judgeReplay', prefix, values)) && hasPassed;
 }
 
-/** The deliveries whose event still exists and has its payload. Extends its life first, so that the new delivery finds it. */
+/** Those of the deliveries that may be replayed. Extends the lives of their events first, so that the new ones find them. */
 async function replayable(store: Store, deliveries: StoredDelivery[], nowMs: number): Promise<StoredDelivery[]> {
+  const candidates = deliveries.filter((failed) => refusalOf(store, failed, nowMs) === undefined);
   const exists = await Promise.all(
-    deliveries.map(({ event }) => keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store))),
+    candidates.map(({ event }) => keepIfExists(store, event, nowMs + keptWhileUnfinishedMs(store))),
   );
-  return deliveries.filter(({ erased }, i) => exists[i] && !erased);
+  return candidates.filter((_, i) => exists[i]);
 }

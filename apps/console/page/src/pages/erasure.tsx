@@ -83,8 +83,8 @@ function Content({ erasure }: { erasure: Erasure }) {
   );
 }
 
-function Confirmation({ erasure: { id, found } }: { erasure: Erasure }) {
-  const [unsent, setUnsent] = useState<string>('end');
+function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: Erasure }) {
+  const [unsent, setUnsent] = useState<string>(requested);
   const [isSure, setIsSure] = useState(false);
   const confirm = useChange(() => call<Erasure>('POST', `/v1/erasures/${id}/confirm`, { unsent }), {
     done: 'Confirmed: the payloads are being erased.',
