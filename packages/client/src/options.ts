@@ -5,7 +5,7 @@ export interface PublisherOptions {
   url: string | readonly string[];
   /** The publisher key. */
   key: string;
-  /** How long an event is repeated before `publish` rejects with `NotConfirmed`, in milliseconds. */
+  /** How long an event is repeated before `publish` rejects with `NotConfirmed`, in milliseconds. A call in flight ends first. */
   giveUpAfterMs?: number | undefined;
   /** Time limit of one call, in milliseconds. */
   timeoutMs?: number | undefined;

@@ -223,6 +223,7 @@ describe('an event that is not confirmed', () => {
     expect(new Set(calls.map(({ events }) => JSON.stringify(events))).size).toBe(1);
   });
   it('is repeated before those that were published later, also if their calls fail later', async () => {
+    jest.spyOn(Math, 'random').mockReturnValue(0);
     const { held, letGo } = hold();
     start();
     const first = [publisher.publish(event('x')), publisher.publish(event('a'))];
@@ -230,10 +231,10 @@ describe('an event that is not confirmed', () => {
     const last = publisher.publish(event('b'));
     await eventually('another call', () => held.length === 2);
     const [one, other] = held.splice(0);
-    json(one!.response, 200, { results: [accepted('x'), { status: 503, error: {} }] }, { 'retry-after': '600' });
+    json(one!.response, 200, { results: [accepted('x'), { status: 503, error: {} }] }, { 'retry-after': '1' });
     await first[0];
     letGo();
-    json(other!.response, 503, {}, { 'retry-after': '0' });
+    json(other!.response, 503, {});
     await Promise.all([...first, last]);
     expect(calls.slice(2).map(({ events }) => events.map(({ id }) => id))).toEqual([['a', 'b']]);
   });
@@ -269,6 +270,39 @@ describe('an event that is not confirmed', () => {
     const paths = calls.map(({ path }) => path);
     expect(paths).toEqual([...Array(4).fill('/first/v1/events'), ...Array(4).fill('/next/v1/events')]);
     expect(failures).toEqual([50, 50, 50, 50]);
+  });
+  it('goes to the next address although the first one asks for a long pause', async () => {
+    const failures: number[] = [];
+    answer = (call) =>
+      call.path.startsWith('/first') ? json(call.response, 503, {}, { 'retry-after': '500' }) : accept(call);
+    start({ url: [`${url}/first`, `${url}/next`], onFailure: (_, retryInMs) => failures.push(retryInMs) });
+    await publisher.publish(event());
+    expect(calls.map(({ path }) => path)).toEqual(['/first/v1/events', '/next/v1/events']);
+    expect(failures[0]).toBeLessThanOrEqual(100);
+  });
+  it('is not repeated earlier than Retry-After asks for because another call fails', async () => {
+    const { held } = hold();
+    const failures: number[] = [];
+    start({ maxBatch: 1, onFailure: (_, retryInMs) => failures.push(retryInMs), giveUpAfterMs: 400_000 });
+    const all = ['a', 'b'].map((id) => publisher.publish(event(id)).catch((error: unknown) => error));
+    await eventually('two calls', () => held.length === 2);
+    json(held[0]!.response, 503, {}, { 'retry-after': '500' });
+    await eventually('a failure', () => failures.length === 1);
+    held[1]!.response.destroy();
+    await eventually('another failure', () => failures.length === 2);
+    expect(failures[1]).toBeGreaterThan(400_000);
+    await publisher.close(0);
+    await Promise.all(all);
+    expect(calls).toHaveLength(2);
+  });
+  it('is given up in time if it waits for a call that hangs', async () => {
+    const { held } = hold();
+    start({ concurrency: 1, giveUpAfterMs: 50 });
+    const first = publisher.publish(event()).catch((error: unknown) => error);
+    await eventually('a call', () => held.length === 1);
+    await expect(publisher.publish(event())).rejects.toBeInstanceOf(NotConfirmed);
+    await publisher.close(0);
+    expect(await first).toBeInstanceOf(NotConfirmed);
   });
   it('is refused at once if a repetition does not help', async () => {
     for (const status of [400, 401, 403, 409, 413, 422]) {

@@ -75,6 +75,8 @@ class QueuedPublisher implements Publisher {
   #failures = 0;
   /** Counts the urls that are used in turn. The first call of a turn that fails ends it. */
   #turn = 0;
+  /** The time before which each url gets no call, after one that failed there. */
+  readonly #notBeforeMs: number[];
   #pause: ReturnType<typeof setTimeout> | undefined;
   #expiry: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
@@ -83,6 +85,7 @@ class QueuedPublisher implements Publisher {
 
   constructor(settings: Settings) {
     this.#settings = settings;
+    this.#notBeforeMs = settings.urls.map(() => 0);
   }
 
   get pending(): number {
@@ -108,7 +111,7 @@ class QueuedPublisher implements Publisher {
       // In the next turn, so that events published together form a batch.
       queueMicrotask(() => this.#pump());
       // What is published later ends later, so a timer that is set will do.
-      if (this.#pause !== undefined && this.#expiry === undefined) this.#watchExpiry();
+      if (this.#expiry === undefined) this.#watchExpiry();
     });
   }
 
@@ -234,27 +237,45 @@ class QueuedPublisher implements Publisher {
     this.#end(entry, new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(text), id, { cause: failure }));
   }
 
-  /** Pauses sending after a call of this turn has failed. */
+  /**
+   * Pauses sending after a call of this turn has failed. The url of that call gets no other one before the time that its
+   * last `Retry-After` asks for, whatever fails meanwhile; another url need not wait for that.
+   */
   #repeatAfter(failure: Error, turn: number, retryAfterMs: number | undefined): void {
+    const count = this.#settings.urls.length;
+    const isFirst = turn === this.#turn;
     // Once for all that were in flight together: each would skip a url.
-    if (turn === this.#turn) {
-      this.#failures += 1;
-      this.#turn += 1;
+    if (isFirst) this.#failures += 1;
+    const nowMs = performance.now();
+    const failed = turn % count;
+    const pauseOfUrl = pauseMs(this.#failures, retryAfterMs);
+    const earlierMs = retryAfterMs === undefined ? (this.#notBeforeMs[failed] ?? 0) : 0;
+    this.#notBeforeMs[failed] = Math.max(earlierMs, nowMs + pauseOfUrl);
+    const pauseOfOthers = retryAfterMs === undefined ? pauseOfUrl : pauseMs(this.#failures, undefined);
+    const waitMs = (next: number): number => {
+      const restMs = Math.max(0, (this.#notBeforeMs[next % count] ?? 0) - nowMs);
+      return Math.round(next % count === failed ? restMs : Math.max(restMs, pauseOfOthers));
+    };
+    if (isFirst) {
+      // The next url in turn, unless another one may be called earlier.
+      const turns = Array.from({ length: count }, (_, i) => turn + 1 + i);
+      this.#turn = turns.reduce((best, next) => (waitMs(next) < waitMs(best) ? next : best));
     }
     clearTimeout(this.#pause);
     const resume = () => {
       this.#pause = undefined;
+      this.#notBeforeMs[this.#turn % count] = 0;
       this.#expire();
       this.#pump();
     };
-    const retryInMs = pauseMs(this.#failures, retryAfterMs);
+    const retryInMs = waitMs(this.#turn);
     this.#pause = setTimeout(resume, retryInMs);
     this.#watchExpiry();
     // In a microtask: what `onFailure` throws is an uncaught exception, and does not stop sending.
     queueMicrotask(() => this.#settings.onFailure(failure, retryInMs));
   }
 
-  /** While sending pauses, gives events up in time, the next one with a timer. */
+  /** Gives events that wait up in time, the next one with a timer. */
   #watchExpiry(): void {
     clearTimeout(this.#expiry);
     this.#expiry = undefined;

@@ -259,6 +259,34 @@ it.each(['toleranceS', 'maxBodyBytes', 'maxInProgress'])('refuses an option %s t
   expect(() => createReceiver(options)).toThrow(`The option ${name} of a receiver must be a number.`);
 });
 
+it('processes an event whose order the store cannot tell any more, since its response has been sent', async () => {
+  const failure = new Error('Redis is away');
+  const store: ReceiverStore = { ...memoryStore(), advance: () => Promise.reject(failure) };
+  const { send, processed, errors } = receiverWith({ store });
+  expect(await send(eventOf())).toBe(200);
+  expect([processed.length, errors]).toEqual([1, [failure]]);
+});
+
+it.each([
+  [
+    'throws',
+    () => {
+      throw new Error('no alert');
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('no alert'))],
+])('goes on if onError %s, and writes both errors to the console', async (_, onError) => {
+  const written = jest.spyOn(console, 'error').mockImplementation(() => undefined);
+  const failure = new Error('no disk');
+  const onEvent = jest.fn<() => Promise<void>>().mockRejectedValueOnce(failure).mockResolvedValue();
+  const { send } = receiverWith({ onEvent, onError });
+  expect(await send(eventOf())).toBe(200);
+  expect(await send(eventOf())).toBe(200);
+  expect(onEvent).toHaveBeenCalledTimes(2);
+  expect(written.mock.calls).toEqual([['Posthorn receiver:', failure, 'onError threw', new Error('no alert')]]);
+  written.mockRestore();
+});
+
 it('writes errors to the console unless told otherwise', async () => {
   const written = jest.spyOn(console, 'error').mockImplementation(() => undefined);
   const failure = new Error('no disk');

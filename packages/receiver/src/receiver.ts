@@ -20,10 +20,10 @@ export interface ReceiverOptions {
    */
   onEvent: (event: WebhookEvent, delivery: DeliveryInfo) => void | Promise<void>;
   /**
-   * Is called with what `onEvent`, `secrets` or the store threw; the event is undefined if it is not known yet. It must
-   * not throw. By default, writes to the console.
+   * Is called with what `onEvent`, `secrets` or the store threw; the event is undefined if it is not known yet. By
+   * default, writes to the console, as is done with what it throws itself.
    */
-  onError?: ((error: unknown, event: WebhookEvent | undefined) => void) | undefined;
+  onError?: ((error: unknown, event: WebhookEvent | undefined) => void | Promise<void>) | undefined;
   /** Remembers events and sessions. By default in memory, which is enough for one process. */
   store?: ReceiverStore | undefined;
   /**
@@ -86,8 +86,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   if (typeof onEvent !== 'function') throw new TypeError('A receiver needs a function onEvent.');
   for (const [name, limit] of Object.entries({ toleranceS, maxBodyBytes, maxInProgress }))
     if (Number.isNaN(Number(limit ?? 0))) throw new TypeError(`The option ${name} of a receiver must be a number.`);
-  // biome-ignore lint/suspicious/noConsole: a receiver that was given no place for errors must not hide them
-  const onError = options.onError ?? ((error) => console.error('Posthorn receiver:', error));
+  const onError = errorReporter(options.onError);
   const readSecrets = secretsReader(options.secrets);
   const inTurn = createTurns();
   let inProgress = 0;
@@ -99,13 +98,26 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     if (inProgress === 0) for (const resolve of whenIdle.splice(0)) resolve();
   };
 
+  /**
+   * Whether the event is the newest of its session so far. If the store fails, nobody knows, and the event is processed:
+   * its response has been sent, so it would be lost.
+   */
+  const isNewest = async (event: WebhookEvent, session: string): Promise<boolean> => {
+    try {
+      return await store.advance(session, event.created_at);
+    } catch (error) {
+      onError(error, event);
+      return true;
+    }
+  };
+
   const process = async (event: WebhookEvent, delivery: DeliveryInfo, key: string): Promise<void> => {
     let isProcessed = false;
     try {
       const session = `${event.environment}:${event.data.id}`;
       const guarded = outdated === 'skip' && event.type !== 'webhook.test';
       await inTurn(session, async () => {
-        if (!guarded || (await store.advance(session, event.created_at))) await onEvent(event, delivery);
+        if (!guarded || (await isNewest(event, session))) await onEvent(event, delivery);
         isProcessed = true;
         await store.finish(key);
       });
@@ -180,6 +192,16 @@ function reply(status: number, text: string, headers: Record<string, string> = {
     headers: { 'content-type': 'text/plain; charset=utf-8', ...headers },
     body: `${text}\n`,
     process: async () => undefined,
+  };
+}
+
+/** Returns a function that reports an error, and neither throws nor leaves a rejection: events in progress would be lost. */
+function errorReporter(onError: ReceiverOptions['onError']): (error: unknown, event: WebhookEvent | undefined) => void {
+  // biome-ignore lint/suspicious/noConsole: a receiver that was given no place for errors must not hide them
+  const say = (...what: unknown[]) => console.error('Posthorn receiver:', ...what);
+  return (error, event) => {
+    if (!onError) return say(error);
+    void (async () => await onError(error, event))().catch((failure: unknown) => say(error, 'onError threw', failure));
   };
 }
 
