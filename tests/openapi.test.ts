@@ -133,7 +133,11 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
       (match) => match[1]!,
     );
     expect(addresses.length).toBeGreaterThan(2);
-    for (const address of addresses) expect((await fetch(new URL(address, `${url}/`))).status).toBe(200);
+    // A part or a version of a file is not a reason for an error.
+    const conditions = { range: 'bytes=99999999-', 'if-match': '"x"' };
+    for (const address of addresses)
+      for (const headers of [{}, conditions])
+        expect((await fetch(new URL(address, `${url}/`), { headers })).status).toBe(200);
     expect(addresses.every((address) => address.startsWith('/docs/'))).toBe(true);
   });
 });

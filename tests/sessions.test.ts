@@ -35,6 +35,13 @@ function browser(consoleUrl: string) {
 const signIn = (on: ReturnType<typeof browser>, token = OPERATOR_TOKEN) => on.call('POST', '/v1/session', { token });
 
 describe('a session', () => {
+  it('does not begin if the audit trail cannot have its entry', async () => {
+    const { consoleUrl, redis, prefix } = await world();
+    await redis.set(`${prefix}:{0}:audit`, 'no stream');
+    const on = browser(consoleUrl);
+    expect((await signIn(on)).status).toBe(500);
+    expect((await on.call('GET', '/v1/session')).status).toBe(401);
+  });
   it('is a cookie that no script reads and no other site sends, and with its CSRF token has the rights of a token', async () => {
     const on = browser((await world()).consoleUrl);
     const { status, set, body } = await signIn(on);

@@ -222,6 +222,18 @@ describe('the live tail', () => {
     expect((await listen()).response.status).toBe(429);
     open[0]?.close();
     await eventually('a free place', async () => (await listen()).response.status === 200);
+    for (const { close } of open) close();
+    const request = `GET /v1/tail HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${OPERATOR_TOKEN}\r\n\r\n`;
+    for (let i = 0; i < 20; i++) {
+      const socket = connect(Number(new URL(on.consoleUrl).port), '127.0.0.1');
+      await new Promise<void>((resolve) => socket.write(request, () => resolve()));
+      socket.resetAndDestroy();
+    }
+    await eventually('a place after clients that left at once', async () => {
+      const { response, close } = await listen();
+      close();
+      return response.status === 200;
+    });
     expect((await listen('?failed=maybe')).response.status).toBe(422);
     expect((await listen('?subscription_id=sub_1')).response.status).toBe(422);
     expect((await listen('', { authorization: 'Bearer wrong' })).response.status).toBe(401);

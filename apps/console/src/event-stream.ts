@@ -26,7 +26,7 @@ interface StreamOptions<T> {
 
 /**
  * Sends events named `name` from Last-Event-ID on, `gap` where some were left out, and a `heartbeat` every 2 s. Reads
- * only as fast as the client does. Resolves when the client leaves, the hub stops, or the session has ended. Throws
+ * only as fast as the client does. Resolves when the client leaves or has left, the hub stops, or the session has ended. Throws
  * `AppError` if the stream can't begin.
  */
 export async function sendEventStream<T>(
@@ -39,6 +39,8 @@ export async function sendEventStream<T>(
     response.writeHead(200, HEADERS).end();
     return;
   }
+  // The client may have left while a guard waited: nothing would end the stream then.
+  if (response.closed) return;
   const left = new AbortController();
   response.once('close', () => left.abort());
   const ends = AbortSignal.any([left.signal, hub.stopping]);

@@ -39,9 +39,16 @@ export function createExpress(trustedProxies: readonly string[] = []): Express {
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', 'simple');
-  app.use(requireOneHost);
+  app.use(requireOneHost, ignoreConditions);
   return app;
 }
+
+/** Headers for parts and versions of files. Files here are small and sent whole; express would turn them into errors. */
+const CONDITIONS = ['range', 'if-match', 'if-unmodified-since'] as const;
+const ignoreConditions: RequestHandler = (request, _response, next) => {
+  for (const name of CONDITIONS) if (request.headers[name] !== undefined) delete request.headers[name];
+  next();
+};
 
 /**
  * Refuses requests of HTTP/1.1 without a `Host` header, and those with two: a proxy may use the other one (RFC 9112,

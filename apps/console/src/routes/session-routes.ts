@@ -15,9 +15,15 @@ export function sessionRoutes(api: Api, { store, operators, clock }: ConsoleCont
     body: signInSchema,
     responses: { 201: { description: 'The session', schema: sessionSchema } },
     problems: ['unauthorized', 'too_many_requests', 'unavailable'],
-    async handle({ body: { token }, request }) {
+    async handle({ body: { token }, request, response }) {
       const signedIn = await operators.signIn(request, token);
-      await appendAudit(store, { operator: signedIn.operator, action: 'session.started' }, clock.now());
+      try {
+        await appendAudit(store, { operator: signedIn.operator, action: 'session.started' }, clock.now());
+      } catch (error) {
+        // No session without an entry in the audit trail.
+        await operators.signOut(request, response);
+        throw error;
+      }
       return signedIn;
     },
   });
