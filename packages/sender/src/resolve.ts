@@ -119,10 +119,12 @@ function queryBoth(client: Resolver, name: string, timeoutMs: number): Promise<L
         codes.find((each) => !NO_SUCH_ADDRESS.has(each)) ?? (codes.includes('ENOTFOUND') ? 'ENOTFOUND' : 'ENODATA');
       reject(new NameError(name, code));
     };
-    const limit = setTimeout(() => {
+    const onLimit = () => {
       codes.push('ETIMEOUT');
       finish();
-    }, timeoutMs);
+    };
+    // An answer that arrived while the process stood still is read first.
+    const limit = setTimeout(() => setImmediate(onLimit), timeoutMs);
     let secondFamily: NodeJS.Timeout | undefined;
     const answered = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses?: string[]) => {
       waiting -= 1;

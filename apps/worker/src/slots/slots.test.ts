@@ -71,6 +71,17 @@ describe('slots of one address', () => {
 });
 
 describe('slots of slow addresses', () => {
+  it('that wait for one more on their host than they may have do not keep others there from their turn', () => {
+    const host = 'shared.test';
+    attempt('slow', 8_000, { host });
+    for (const id of ['busy', 'other']) attempt(id, 200, { host });
+    const busy = acquireAll('busy', { most: 2, host });
+    const slow = countOf('slow', { host, most: 6 });
+    busy.push(...acquireAll('busy', { host, most: 10 - 2 - slow }));
+    expect([slow, busy.length]).toEqual([6, 4]);
+    expect([slots.acquire('slow'), slots.acquire('other')]).toEqual([undefined, undefined]);
+    expect(slots.release(busy[0]!, false, 100)).toContainEqual({ subscriptionId: 'other', deliveries: 1 });
+  });
   it('are half of all slots, shared evenly; the rest is left to addresses that respond quickly', () => {
     const slow = names('slow', 20);
     for (const id of slow) attempt(id, 8_000);

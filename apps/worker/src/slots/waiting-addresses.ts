@@ -17,6 +17,8 @@ const MAX_REFUSED = 100;
 const MAX_WAITING = 1_000;
 /** The most waiting addresses that an ending attempt wakes in each of its groups. */
 const MAX_WOKEN = 5;
+/** The most slow addresses without room that it passes over. */
+const MAX_PASSED_OVER = 20;
 const NOBODY: readonly string[] = [];
 
 export class WaitingAddresses {
@@ -42,9 +44,15 @@ export class WaitingAddresses {
     if (group.waiting.size === 0) return NOBODY;
     const { limits, addressOf, refusalOf } = this.#options;
     const ids: string[] = [];
+    let passedOver = 0;
     for (const id of group.waiting) {
+      if (ids.length >= MAX_WOKEN) break;
       const address = addressOf(id);
-      if (ids.length >= Math.min(MAX_WOKEN, limits.capacityIn(group, address))) break;
+      if (ids.length >= limits.capacityIn(group, address)) {
+        // A slow address may have fewer slots than those that wait behind it.
+        if (!limits.isSlow(address) || ++passedOver > MAX_PASSED_OVER) break;
+        continue;
+      }
       group.waiting.delete(id);
       const refusal = refusalOf(address);
       if (!refusal) ids.push(id);
