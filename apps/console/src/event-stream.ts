@@ -26,8 +26,8 @@ interface StreamOptions<T> {
 
 /**
  * Sends events named `name` from Last-Event-ID on, `gap` where some were left out, and a `heartbeat` every 2 s. Reads
- * only as fast as the client does. Resolves when the client leaves or has left, the hub stops, or the session has ended. Throws
- * `AppError` if the stream can't begin.
+ * only as fast as the client does. Resolves when the client leaves or has left, the hub stops, or the session has
+ * ended. Throws `AppError` if the stream can't begin.
  */
 export async function sendEventStream<T>(
   { operators, logger }: Pick<ConsoleContext, 'operators' | 'logger'>,

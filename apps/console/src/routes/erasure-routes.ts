@@ -124,7 +124,9 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
       const result = await confirmErasure(store, erasure, unsent ?? erasure.unsent, clock.now(), { operator: caller });
       if (result === 'gone') missing('erasure');
       if (result !== 'advanced') throw new AppError('conflict', over[result]);
-      const line = { erasure_id: id, status: 'running', field: erasure.field, value_hmac: erasure.valueHmac };
+      // One that waits goes on waiting, until its deliveries have been ended.
+      const status = erasure.status === 'waiting' ? 'waiting' : 'running';
+      const line = { erasure_id: id, status, field: erasure.field, value_hmac: erasure.valueHmac };
       logger.info({ ...line, operator: caller }, 'erasure.confirmed');
       return serializeErasure(context, await findErasure(store, id));
     },

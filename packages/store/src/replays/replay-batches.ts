@@ -84,7 +84,8 @@ export async function stepBatch(store: Store, batchId: string, nowMs: number): P
     return;
   }
   const { members, cancellation } = batch;
-  const areStarted = (await store.redis.hexists(keys.replayBatchKey(prefix, batchId), 'started')) === 1;
+  const key = keys.replayBatchKey(prefix, batchId);
+  const areStarted = cancellation !== null && (await store.redis.hexists(key, 'started')) === 1;
   await eachInTurn(members, async (member) => {
     // Starts it even to cancel it: another process may be about to start it, and that start then changes nothing.
     if (!areStarted) await startMember(store, member, batch);

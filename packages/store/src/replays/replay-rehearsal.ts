@@ -1,5 +1,5 @@
 /** Rehearses a bulk replay of one address: finds what it would replay and what it would skip, and changes nothing. */
-import { DELIVERY_STATUSES, deliveryId, errorLabel, isCovered, replayableUntilMs } from '@posthorn/core';
+import { DELIVERY_STATUSES, deliveryId, errorLabel, isCovered } from '@posthorn/core';
 import { loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
 import { prefixOfEvent } from '../events/events.ts';
 import * as keys from '../keys.ts';
@@ -7,6 +7,7 @@ import type { Position } from '../lists/page.ts';
 import { scanSortedSet } from '../lists/sorted-set.ts';
 import type { Store } from '../store.ts';
 import type { ReplayScope } from './replay-count.ts';
+import { refusalOf } from './replays.ts';
 
 /** Records read at once: a few milliseconds of Redis. */
 const CHUNK = 250;
@@ -70,10 +71,11 @@ const FAILED = String(DELIVERY_STATUSES.indexOf('failed'));
 /** What a replay would do with one failed delivery. */
 async function fateOf(
   store: Store,
-  { event, subscriptionId, finishedAtMs, erased }: StoredDelivery,
+  failed: StoredDelivery,
   nowMs: number,
 ): Promise<'replayable' | 'under_way' | 'too_late'> {
-  if (erased || nowMs > replayableUntilMs(finishedAtMs ?? 0, store.retentionMs)) return 'too_late';
+  if (refusalOf(store, failed, nowMs)) return 'too_late';
+  const { event, subscriptionId } = failed;
   const prefix = keys.prefixOfSubscription(store, subscriptionId);
   const [exists, [newest]] = await Promise.all([
     store.redis.exists(keys.eventKey(prefixOfEvent(store, event), event)),

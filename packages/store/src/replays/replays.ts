@@ -63,8 +63,11 @@ export async function replayDelivery(
   return { refused: result === 'none' ? 'not_active' : result };
 }
 
-/** Why a delivery can't be replayed, as the scripts decide it: its event must not be kept longer for nothing. */
-function refusalOf(store: Store, failed: StoredDelivery, nowMs: number): ReplayRefusal | undefined {
+/**
+ * Why a delivery can't be replayed, as far as its record says it; undefined if it may be. The scripts decide the same
+ * again. To be asked before the life of its event is extended.
+ */
+export function refusalOf(store: Store, failed: StoredDelivery, nowMs: number): ReplayRefusal | undefined {
   const { status, finishedAtMs, erased } = failed;
   if (status !== 'failed') return 'not_failed';
   if (nowMs > replayableUntilMs(finishedAtMs ?? 0, store.retentionMs)) return 'too_late';
