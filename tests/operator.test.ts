@@ -208,6 +208,14 @@ describe('Bull Board', () => {
     };
     expect(queues).toMatchObject([{ name: 'deliveries', readOnlyMode: true }]);
   });
+  it.each([
+    ['jobsPerPage=101', 'jobsPerPage'],
+    ['activeQueue=%25', 'activeQueue'],
+  ])('refuses a query with %s', async (query, path) => {
+    const response = await board(`/api/queues?${query}`);
+    expect([response.status, await response.json()]).toMatchObject([422, { errors: [{ path }] }]);
+    expect((await board('/api/queues?activeQueue=deliveries&jobsPerPage=100')).status).toBe(200);
+  });
   it('refuses every change', async () => {
     for (const [method, path] of [
       ['PUT', '/api/queues/deliveries/promote'],

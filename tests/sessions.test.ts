@@ -226,11 +226,11 @@ describe('rate limits', () => {
     await on.redis.set(counted, 3, 'PX', HOUR_MS);
     expect((await on.operate('GET', '/v1/session')).status).toBe(200);
   });
-  it('apply to operators as well', async () => {
+  it.each(['/v1/session', '/queues/api/queues'])('apply to operators as well: %s', async (path) => {
     const on = await world({ env: { OPERATOR_RATE_LIMIT: '3' } });
     const statuses: number[] = [];
     await eventually('a refusal', async () => {
-      const calls = Array.from({ length: 8 }, async () => (await on.operate('GET', '/v1/session')).status);
+      const calls = Array.from({ length: 8 }, async () => (await on.operate('GET', path)).status);
       statuses.push(...(await Promise.all(calls)));
       return statuses.includes(429);
     });

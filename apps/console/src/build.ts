@@ -77,7 +77,15 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const operators = new Operators({ store, settings, failures, clock });
   const tail = new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
   const published = new FeedHub({ store, feed: 'sandbox_events', decode: decodePublished, logger });
-  const api = createOperatorApi({
+  const limit = limitCalls(
+    limitPerSecond({
+      redis: store.redis,
+      keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,
+      perSecond: settings.OPERATOR_RATE_LIMIT,
+      message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
+    }),
+  );
+  const context: ConsoleContext = {
     tail,
     published,
     settings,
@@ -96,7 +104,8 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     tracing,
     clock,
     logger,
-  });
+  };
+  const api = createOperatorApi(context, [operators.requireOperator, limit]);
   const http = serveApi({
     api,
     settings,
@@ -111,7 +120,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       app.use(['/v1', '/queues'], requireStorage(storage.isOpen), operators.withSession);
       const back = { href: '/', label: 'Back to the console' };
       app.use(api.router, docsRouter(api, { back, icon: '/posthorn.svg' }));
-      app.use(bullBoardRoutes(jobQueues, operators.requireViewer));
+      app.use(bullBoardRoutes(jobQueues, operators.requireViewer, limit));
       app.use('/v1', operators.requireOperator);
       app.use(pageRoutes(), cursorProblem, storageProblem(store));
     },
@@ -141,14 +150,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   };
 }
 
-function createOperatorApi(context: ConsoleContext): Api {
-  const { settings, store, operators } = context;
-  const rateLimit = limitPerSecond({
-    redis: store.redis,
-    keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,
-    perSecond: settings.OPERATOR_RATE_LIMIT,
-    message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
-  });
+function createOperatorApi(context: ConsoleContext, guards: RequestHandler[]): Api {
   const api = createApi({
     title: 'Posthorn operator API',
     description: 'Manages subscriptions; shows, tests and replays deliveries.',
@@ -161,7 +163,7 @@ function createOperatorApi(context: ConsoleContext): Api {
         description: `From POST /v1/session (over https its name begins with __Host-); calls other than GET also send ${CSRF_HEADER}`,
       },
     },
-    guards: [operators.requireOperator, limitCalls(rateLimit)],
+    guards,
     changeProblems: ['forbidden_csrf'],
     webhooks: webhooks(),
   });

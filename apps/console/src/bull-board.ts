@@ -1,7 +1,9 @@
 /** Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server alone. */
 import { AppError } from '@posthorn/core';
+import { parseFields } from '@posthorn/http';
 import type { JobQueues } from '@posthorn/queue';
 import { type Express, type RequestHandler, Router } from 'express';
+import { z } from 'zod';
 
 const BULL_BOARD_PATH = '/queues';
 
@@ -40,11 +42,13 @@ async function loadBoard(jobQueues: JobQueues): Promise<RequestHandler> {
   return router;
 }
 
-/** Returns a router with the queues of all partitions, behind `guard`. */
-export function bullBoardRoutes(jobQueues: JobQueues, guard: RequestHandler): Router {
+/** Returns a router with the queues of all partitions, behind `guard`. Calls of Bull Board's API are behind `limit` too. */
+export function bullBoardRoutes(jobQueues: JobQueues, guard: RequestHandler, limit: RequestHandler): Router {
   let board: Promise<RequestHandler> | undefined;
   const router = Router();
-  router.use(BULL_BOARD_PATH, guard, readOnly, adaptPage, async (request, response, next) => {
+  router.use(BULL_BOARD_PATH, guard, readOnly);
+  router.use(`${BULL_BOARD_PATH}/api`, limit, checkQuery);
+  router.use(BULL_BOARD_PATH, adaptPage, async (request, response, next) => {
     board ??= loadBoard(jobQueues);
     (await board)(request, response, next);
   });
@@ -72,4 +76,24 @@ const adaptPage: RequestHandler = (_request, response, next) => {
 const readOnly: RequestHandler = (request, _response, next) => {
   const reads = request.method === 'GET' || request.method === 'HEAD';
   next(reads ? undefined : new AppError('method_not_allowed', 'Bull Board is read-only; use the operator API.'));
+};
+
+/** Bull Board reads as many jobs as it is asked for, and answers 500 to a name that it can't decode. */
+const boardQuery = z.object({
+  jobsPerPage: z.coerce.number().max(100).optional(),
+  activeQueue: z.string().refine(isEncoded, 'Percent-encode the name').optional(),
+});
+
+function isEncoded(name: string): boolean {
+  try {
+    decodeURIComponent(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const checkQuery: RequestHandler = (request, _response, next) => {
+  parseFields(boardQuery, request.query, 'The query');
+  next();
 };

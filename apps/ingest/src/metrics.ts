@@ -26,7 +26,7 @@ export function createEventCounts(registry: Registry, publishers: readonly strin
   return (publisher, status, count) => ofPublishers.get(publisher)?.(status).inc(count);
 }
 
-/** Measures each call from its headers to the end of the response. */
+/** Measures each call from its headers to the end of the response. Express answers OPTIONS, for anybody. */
 export function measureRequests(registry: Registry): RequestHandler {
   const duration = new Histogram({
     name: 'posthorn_ingest_request_duration_seconds',
@@ -37,7 +37,7 @@ export function measureRequests(registry: Registry): RequestHandler {
   });
   const ofStatus = byStatus((status) => duration.labels({ status }));
   return (request, response, next) => {
-    if (!PUBLISHER_API.test(request.url)) {
+    if (request.method === 'OPTIONS' || !PUBLISHER_API.test(request.url)) {
       next();
       return;
     }

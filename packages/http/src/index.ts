@@ -6,7 +6,14 @@ export { createBudget } from './budget.ts';
 export { docsRouter } from './docs-page.ts';
 export { ipNetwork } from './ip-network.ts';
 export { jsonBody } from './json-body.ts';
-export { fieldErrors, problemDocument, requireStorage, storageUnavailable, toAppError } from './problems.ts';
+export {
+  fieldErrors,
+  parseFields,
+  problemDocument,
+  requireStorage,
+  storageUnavailable,
+  toAppError,
+} from './problems.ts';
 export { limitCalls, limitPerSecond, type RateLimit } from './rate-limit.ts';
 export { type ApiService, serveApi } from './serve-api.ts';
 export { asyncApi, jsonSchemaOf, webhooks } from './wire-documents.ts';
