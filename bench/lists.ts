@@ -132,7 +132,7 @@ async function deliver(store: Store, subscriptionId: string, i: number, nowMs: n
     ? ({ kind: 'succeeded' } as const)
     : share < FAILED
       ? ({ kind: 'failed', reason: 'status' } as const)
-      : ({ kind: 'retry', delayMs: 1_000 * DAY_MS, nextAttemptAtMs: nowMs + 1_000 * DAY_MS } as const);
+      : ({ kind: 'retry', nextAttemptAtMs: nowMs + 1_000 * DAY_MS } as const);
   const delivery = { id: made!.deliveryId, event: stored.ref, createdAtMs: nowMs };
   await recordVerdict(store, { delivery, attempt, verdict, limits: { pauseAfter: 1e9, maxAttempts: 6 } });
   return event.id;

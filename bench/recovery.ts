@@ -255,7 +255,7 @@ async function failOnce(store: Store, subscriptionId: string, dueAtMs: number) {
   await recordFailure(store, {
     delivery: { id: deliveryId, event: stored.ref, createdAtMs: nowMs },
     attempt,
-    verdict: { kind: 'retry', delayMs: dueAtMs - nowMs, nextAttemptAtMs: dueAtMs },
+    verdict: { kind: 'retry', nextAttemptAtMs: dueAtMs },
     limits: { pauseAfter: 20, maxAttempts: 6 },
   });
   return { deliveryId, generation: 0, subscriptionId, event: stored.ref, isRetry: true };

@@ -6,7 +6,7 @@ import type { Sender, SendResult } from '@posthorn/sender';
 import { addOutageNotice, waitingNotices } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
 import { store, subscribe } from '../../../packages/store/src/test-deliveries.ts';
-import { createNoticeService, type NoticeContext } from './notices.ts';
+import { createNoticeService, createNotifier, type NoticeContext } from './notices.ts';
 
 const waiting = () => waitingNotices(store, 0, 100, {});
 beforeEach(async () => {
@@ -17,7 +17,7 @@ beforeEach(async () => {
 type Send = (id: string) => Promise<number | SendResult>;
 type Report = Partial<Pick<NoticeContext, 'logger' | 'metrics'>>;
 
-function newService(send: Send, report: Report = {}) {
+function contextOf(send: Send, report: Report = {}): NoticeContext {
   const sender: Sender = {
     async send({ headers }) {
       const result = await send(headers['Service-Event-Id']!);
@@ -25,7 +25,7 @@ function newService(send: Send, report: Report = {}) {
     },
     close: () => undefined,
   };
-  return createNoticeService({
+  return {
     store,
     clock: systemClock,
     logger: createLogger({ app: 'test', level: 'silent' }),
@@ -34,19 +34,12 @@ function newService(send: Send, report: Report = {}) {
     to: { url: 'https://example.com/', secret: 'secret', sender },
     isCutOff: () => false,
     ...report,
-  });
+  };
 }
 
-/** Posts notices until `send` is called; then finishes this run. */
-async function runOnce(send: Send, report?: Report): Promise<void> {
-  const begun = Promise.withResolvers<void>();
-  const service = newService((id) => {
-    begun.resolve();
-    return send(id);
-  }, report);
-  await service.start();
-  await begun.promise;
-  await service.stop(0);
+/** One run of the service. */
+async function runOnce(send: Send, report?: Report, stopping = new AbortController().signal): Promise<void> {
+  await createNotifier(contextOf(send, report), [0])(stopping);
 }
 
 it('leaves the other notices to the process that has got the lease while a batch was posted', async () => {
@@ -75,7 +68,7 @@ it('posts the others where one cannot be read', async () => {
   await store.redis.set(`${store.prefix}:{${partition}}:replay:${replayId}`, 'wrong');
   const fields = ['k', 'replay.done', 'at', Date.now(), 'r', replayId];
   await store.redis.xadd(`${store.prefix}:{0}:notices`, '*', ...fields);
-  await runOnce(async () => 200);
+  await expect(runOnce(async () => 200)).rejects.toThrow('WRONGTYPE');
   expect((await waiting()).map(({ replayId }) => replayId)).toEqual([replayId]);
 });
 
@@ -92,11 +85,24 @@ it('waits with all others where none of a batch is accepted', async () => {
 it('posts the others behind more than a batch of those that are always refused', async () => {
   const all = (await waiting()).map(({ id }) => id);
   const refused = all.slice(0, 20);
-  const service = newService(async (id) => (refused.includes(id) ? 400 : 200));
+  const service = createNoticeService(contextOf(async (id) => (refused.includes(id) ? 400 : 200)));
   await service.start();
   await eventually('the others to be posted', async () => (await waiting()).length === refused.length);
   await service.stop(0);
   expect((await waiting()).map(({ id }) => id)).toEqual(refused);
+});
+
+it('ends with the batch that is being posted when the process stops', async () => {
+  const stopping = new AbortController();
+  await runOnce(
+    async () => {
+      stopping.abort();
+      return 200;
+    },
+    {},
+    stopping.signal,
+  );
+  expect(await waiting()).toHaveLength(15);
 });
 
 it('logs why one could not be posted', async () => {

@@ -76,9 +76,12 @@ export function createNoticeService(context: NoticeContext) {
 
 /**
  * Returns a function that sends the notices of the partitions whose lease this process gets. A notice may be sent twice
- * after a crash.
+ * after a crash. Once it is stopping, it ends with the batch that is being posted.
  */
-function createNotifier(context: NoticeContext, partitions: readonly number[]) {
+export function createNotifier(
+  context: NoticeContext,
+  partitions: readonly number[],
+): (stopping: AbortSignal) => Promise<void> {
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
@@ -121,7 +124,8 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
   };
 
   const canPost = () => isOver(all);
-  const sendAll = async (partition: number): Promise<void> => {
+  const sendAll = async (partition: number, stopping: AbortSignal): Promise<void> => {
+    if (stopping.aborted) return;
     if (context.isCutOff() && !canPost()) {
       await giveUpLease(store, 'notifier', partition, holder);
       return;
@@ -130,13 +134,13 @@ function createNotifier(context: NoticeContext, partitions: readonly number[]) {
     if (!(await hold())) return;
     await reportDropped(context, partition);
     await whileMore(() => logNew(partition));
-    await whileMore(async () => canPost() && (await post(partition)) && (await hold()));
+    await whileMore(async () => !stopping.aborted && canPost() && (await post(partition)) && (await hold()));
   };
-  return async (): Promise<void> => {
+  return async (stopping) => {
     const withNotices = await partitionsWithNotices(store);
     const some = partitions.filter((partition) => withNotices.has(partition));
     // One after the other, since they share what `NOTICE_URL` can take. One whose master is away holds up none of the others.
-    await eachInTurn(some, sendAll);
+    await eachInTurn(some, (partition) => sendAll(partition, stopping));
   };
 }
 

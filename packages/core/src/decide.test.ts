@@ -14,7 +14,6 @@ describe('schedule', () => {
     for (const [i, delayMs] of DEFAULT_RETRY_DELAYS_MS.entries()) {
       expect(decide(i + 1, 'timeout', DEFAULT_RETRY_DELAYS_MS, 1_000)).toEqual({
         kind: 'retry',
-        delayMs,
         nextAttemptAtMs: 1_000 + delayMs,
       });
     }

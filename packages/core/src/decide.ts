@@ -18,7 +18,7 @@ export function errorOfStatus(statusCode: number): AttemptError | null {
 /** What becomes of a delivery after an attempt. */
 export type Verdict =
   | { kind: 'succeeded' }
-  | { kind: 'retry'; delayMs: number; nextAttemptAtMs: number }
+  | { kind: 'retry'; nextAttemptAtMs: number }
   | { kind: 'failed'; reason: AttemptError };
 
 /**
@@ -34,5 +34,5 @@ export function decide(
   if (error === null) return { kind: 'succeeded' };
   const delayMs = retryDelaysMs[attemptNumber - 1];
   if (delayMs === undefined) return { kind: 'failed', reason: error };
-  return { kind: 'retry', delayMs, nextAttemptAtMs: endedAtMs + delayMs };
+  return { kind: 'retry', nextAttemptAtMs: endedAtMs + delayMs };
 }

@@ -103,7 +103,7 @@ describe('closeSubscription', () => {
     await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
     await deliver([id]);
     await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
-    const retry: Verdict = { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 };
+    const retry: Verdict = { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 };
     let isFirst = true;
     const fail = async () => {
       if (isFirst) await attempt(inFlight!.deliveryId, 1, retry);

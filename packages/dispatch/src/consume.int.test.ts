@@ -86,7 +86,7 @@ const timesTaken = (id: string) => taken.filter((takenId) => takenId === id).len
 async function failAttempt(): Promise<JobOutcome> {
   const startedAtMs = Date.now();
   await eventually('the clock to move on', () => Date.now() > startedAtMs + 1);
-  return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };
+  return { kind: 'retry', untilMs: Date.now() + 1, reason: 'attempt failed' };
 }
 
 /**
@@ -546,10 +546,24 @@ describe('order of jobs', () => {
     expect(order).toEqual(['ended']);
   });
 
+  it.each(['retry', 'snoozed'] as const)('puts a job back for the time of its outcome: %s', async (kind) => {
+    const untilMs = Date.now() + HOUR_MS;
+    // Between the attempt and the move of its job, Redis may have been away.
+    handle = async () => {
+      await eventually('the clock to move on', () => Date.now() > untilMs - HOUR_MS + 1);
+      return { kind, untilMs, reason: 'attempt failed' };
+    };
+    await add('r1');
+    await consumer.start();
+    await eventually('put back', async () => (await jobQueues.counts()).delayed === 1);
+    // BullMQ's score of a delayed job.
+    expect(Number(await redis.zscore(key('delayed'), 'r1')) / 0x1000).toBe(untilMs);
+  });
+
   it('leaves nothing behind for a job that is removed during its attempt', async () => {
     handle = async () => {
       await redis.del(key('r1'));
-      return { kind: 'retry', delayMs: 1, reason: 'attempt failed' };
+      return { kind: 'retry', untilMs: Date.now() + 1, reason: 'attempt failed' };
     };
     await add('r1');
     await consumer.start();
@@ -718,7 +732,7 @@ describe('BullMQ', () => {
   });
 
   it.each<Exclude<JobOutcome, { kind: 'done' }>>([
-    { kind: 'retry', delayMs: HOUR_MS, reason: 'attempt failed' },
+    { kind: 'retry', untilMs: Date.now() + HOUR_MS, reason: 'attempt failed' },
     { kind: 'failed', reason: 'gone' },
     { kind: 'snoozed', untilMs: 4_102_444_800_000 },
   ])('wakes a worker that found as many jobs active as operators allow when one ends as $kind', async (outcome) => {

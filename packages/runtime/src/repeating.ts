@@ -8,7 +8,8 @@ export interface RepeatingOptions {
   name: string;
   /** A function is called before each pause. */
   everyMs: number | (() => number);
-  run: () => Promise<unknown>;
+  /** `stopping` is aborted when the service is to stop: long work then ends early. */
+  run: (stopping: AbortSignal) => Promise<unknown>;
   /** Runs when the service starts, before the repetition begins. An error fails the start. */
   onStart?: () => Promise<unknown>;
   /** Runs when the service stops, after the last run has ended. */
@@ -32,7 +33,7 @@ export function createRepeating({ name, everyMs, run, onStart, onStop, logger, n
       await wait(typeof everyMs === 'function' ? everyMs() : everyMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       try {
-        await run();
+        await run(signal);
       } catch (err) {
         if (mayLog()) logger.warn({ err, work: name }, 'background_work.failed');
       }

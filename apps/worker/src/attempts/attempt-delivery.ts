@@ -257,7 +257,7 @@ function outcomeOf(verdict: Verdict): JobOutcome {
     case 'succeeded':
       return { kind: 'done' };
     case 'retry':
-      return { kind: 'retry', delayMs: verdict.delayMs, reason: 'attempt failed' };
+      return { kind: 'retry', untilMs: verdict.nextAttemptAtMs, reason: 'attempt failed' };
     case 'failed':
       return { kind: 'failed', reason: verdict.reason };
     default:

@@ -362,7 +362,7 @@ describe('an erasure', () => {
     clock.advance(61_000);
     await runPasses(erasure.id, 2);
     expect(await load(id)).toMatchObject({ status: 'pending', erased: false });
-    await attempt(id, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: clock.now() + 60_000 });
+    await attempt(id, { kind: 'retry', nextAttemptAtMs: clock.now() + 60_000 });
     await store.redis.zadd(`${queue}delayed`, (clock.now() + 60_000) * 0x1000, id);
     await store.redis.del(`${queue}${id}:lock`);
     await runUntil(erasure.id, 'done');

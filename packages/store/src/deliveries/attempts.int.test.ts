@@ -28,7 +28,7 @@ describe('attempts', () => {
   it('are recorded once each', async () => {
     const subscription = await subscribe();
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
-    const retry: Verdict = { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 };
+    const retry: Verdict = { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 };
     expect((await attempt(deliveryId, 1, retry)).kind).toBe('recorded');
     expect((await attempt(deliveryId, 1, { kind: 'succeeded' })).kind).toBe('repeated');
     expect(await loadOne(deliveryId)).toMatchObject({
@@ -51,7 +51,7 @@ describe('attempts', () => {
   it('do not begin for a job that is early or of an older generation', async () => {
     const subscription = await subscribe();
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
-    await attempt(deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
+    await attempt(deliveryId, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
     const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
     expect(await begin(job, time.nowMs)).toEqual({ kind: 'snoozed', dueAtMs: time.nowMs + 60_000 });
     expect(await begin(job, time.nowMs + 60_000)).toMatchObject({ kind: 'attempt', attemptNumber: 2 });
@@ -94,7 +94,7 @@ describe('pause', () => {
   it('holds a due retry with its attempts; after a resume it continues under a new generation', async () => {
     const subscription = await subscribe();
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
-    await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs + 1 });
+    await attempt(deliveryId, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs + 1 });
     await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
     time.nowMs += 1_000;
     expect(await begin({ deliveryId, generation: 0, subscriptionId: subscription.id }, time.nowMs)).toEqual({
@@ -147,7 +147,7 @@ describe('lost jobs', () => {
     const dueAtMs = time.nowMs + 300_000;
     for (const nextAttemptAtMs of [time.nowMs, dueAtMs]) {
       const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
-      await attempt(deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs });
+      await attempt(deliveryId, 1, { kind: 'retry', nextAttemptAtMs });
       await loseJob(deliveryId);
       ids.push(deliveryId);
     }

@@ -76,7 +76,7 @@ describe('a release', () => {
     for (let i = 0; i < 201; i++) {
       const sent = event();
       const [made] = (await deliver([id], sent)) as [CreatedDelivery];
-      if (i === 0) await attempt(made.deliveryId, 1, { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs });
+      if (i === 0) await attempt(made.deliveryId, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs });
       time.nowMs += 1;
       if (i < 100)
         await park({ deliveryId: made.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) });
@@ -131,7 +131,7 @@ describe('an overdue retry', () => {
   const retry = async (id: string) => {
     const sent = event();
     const [made] = await deliver([id], sent);
-    await attempt(made!.deliveryId, 1, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
+    await attempt(made!.deliveryId, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
     time.nowMs += 1;
     return { deliveryId: made!.deliveryId, generation: 0, subscriptionId: id, event: eventRef(sent) };
   };
@@ -169,7 +169,7 @@ describe('an overdue retry', () => {
     time.nowMs += HOUR_MS;
     expect(await begin(job)).toEqual({ kind: 'overdue' });
     const dueAtMs = time.nowMs + 300_000;
-    await attempt(job.deliveryId, 2, { kind: 'retry', delayMs: 300_000, nextAttemptAtMs: dueAtMs });
+    await attempt(job.deliveryId, 2, { kind: 'retry', nextAttemptAtMs: dueAtMs });
     const [released] = await release('overdue', job.subscriptionId, 1);
     expect(await begin(released!)).toEqual({ kind: 'snoozed', dueAtMs });
   });

@@ -31,7 +31,7 @@ const unreached: CameBack = {
     certificate: null,
   },
 };
-const retryIn = (ms: number) => ({ kind: 'retry', delayMs: ms, nextAttemptAtMs: time.nowMs + ms }) as const;
+const retryIn = (ms: number) => ({ kind: 'retry', nextAttemptAtMs: time.nowMs + ms }) as const;
 async function oneDelivery() {
   const subscription = await subscribe();
   const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];

@@ -101,7 +101,7 @@ describe('whatever the outcomes of its deliveries, and whenever they are reporte
           if (outcome === 'unfinished') continue;
           time.nowMs = acceptedAtMs + endsAfterMs;
           if (outcome === 'succeeded after a retry') {
-            const retry: Verdict = { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 };
+            const retry: Verdict = { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 };
             await attempt(ids[position]!, 1, retry);
             time.nowMs += 60_000;
           }

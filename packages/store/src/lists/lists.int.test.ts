@@ -71,7 +71,7 @@ describe('lists', () => {
       failure,
       { kind: 'failed', reason: 'dns' },
       { kind: 'succeeded' },
-      { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs + 1 },
+      { kind: 'retry', nextAttemptAtMs: time.nowMs + 1 },
     ];
     for (const verdict of [...verdicts, ...verdicts]) {
       time.nowMs += 1;
@@ -131,7 +131,7 @@ describe('lists', () => {
       undefined,
       failure,
       { kind: 'succeeded' },
-      { kind: 'retry', delayMs: 1, nextAttemptAtMs: startMs + 15 * DAY_MS },
+      { kind: 'retry', nextAttemptAtMs: startMs + 15 * DAY_MS },
     ];
     const made: { id: string; createdAtMs: number }[] = [];
     for (let i = 0; i < 40; i++) {

@@ -155,7 +155,7 @@ describe('a canary', () => {
   it('halts the replay at its first failed attempt, until an operator continues it', async () => {
     const { id, replayId, made } = await withCanary(12);
     await end(made[0]!, { kind: 'succeeded' });
-    await end(made[1]!, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
+    await end(made[1]!, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
     expect(await run(replayId)).toMatchObject({ status: 'halted', replayed: 5 });
     expect(await activeOf(id)).toEqual([]);
     expect(await stepReplay(store, replayId, time.nowMs)).toBe(false);
@@ -192,7 +192,7 @@ describe('a cancellation', () => {
     expect(made.length).toBe(200);
     const [delivered, retrying] = made;
     await end(delivered!, { kind: 'succeeded' });
-    await end(retrying!, { kind: 'retry', delayMs: 60_000, nextAttemptAtMs: time.nowMs + 60_000 });
+    await end(retrying!, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
     // Some are held, some in the queue.
     await releaseDeliveries(store, 'parked', id, 20, time.nowMs);
     await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));

@@ -34,7 +34,7 @@ type Change = 'paused' | 'resumed' | 'url_changed' | 'acceptable';
 const change = (id: string, kind: Change) =>
   changeSubscription(store, id, (now) => ({ ...nextAddressState(now, { kind }), updatedAtMs: time.nowMs }));
 const stateOf = async (id: string) => (await loadSubscriptions(store, [id]))[0]!;
-const retry = (): Verdict => ({ kind: 'retry', delayMs: 300_000, nextAttemptAtMs: time.nowMs + 300_000 });
+const retry = (): Verdict => ({ kind: 'retry', nextAttemptAtMs: time.nowMs + 300_000 });
 const partition = (id: string) => partitionOf(id, store.partitions);
 const expire = (id: string, delivery: { id: string; event: EventRef }) =>
   endDeliveries(store, {
@@ -147,7 +147,7 @@ describe('a resume', () => {
       const [{ deliveryId } = { deliveryId: '' }] = await deliver([id]);
       made.push(deliveryId);
       for (let number = 1; number <= (i === 100 ? 1 : i === 60 || i === 70 ? 2 : 3) && i < 101; number++)
-        await attempt(deliveryId, number, { kind: 'retry', delayMs: 1, nextAttemptAtMs: time.nowMs + 1 });
+        await attempt(deliveryId, number, { kind: 'retry', nextAttemptAtMs: time.nowMs + 1 });
     }
     await change(id, 'paused');
     time.nowMs += 10;
