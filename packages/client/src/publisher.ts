@@ -3,6 +3,7 @@ import { NotConfirmed, type PublishError, PublisherClosed, QueueFull } from './e
 import type { Accepted, PublishedEvent } from './event.ts';
 import { MAX_BATCH, MAX_TIMER_MS, type PublisherOptions, type Settings, settingsOf } from './options.ts';
 import { type Outcome, sendEvents } from './send.ts';
+import { UrlTurns } from './url-turns.ts';
 
 export interface Publisher {
   /**
@@ -42,10 +43,6 @@ const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 const MAX_BATCH_BYTES = 1024 * 1024;
 /** Events that are looked at for one batch: most of them may belong to sessions in flight. */
 const MAX_LOOKED_AT = 2 * MAX_BATCH;
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 30_000;
-/** A longer `Retry-After` is a mistake, or that of another clock, and would stop the publisher for as long. */
-const MAX_RETRY_AFTER_MS = 600_000;
 const CLOSED = 'The publisher was closed.';
 
 /** Returns a publisher. Nothing is sent before the first event. Throws `TypeError` for an option that is not valid. */
@@ -71,12 +68,7 @@ class QueuedPublisher implements Publisher {
   /** Of the events that are not confirmed. */
   #bytes = 0;
   readonly #calls = new Set<AbortController>();
-  /** Turns in a row in which a call has failed. */
-  #failures = 0;
-  /** Counts the urls that are used in turn. The first call of a turn that fails ends it. */
-  #turn = 0;
-  /** The time before which each url gets no call, after one that failed there. */
-  readonly #notBeforeMs: number[];
+  readonly #urls: UrlTurns;
   #pause: ReturnType<typeof setTimeout> | undefined;
   #expiry: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
@@ -85,7 +77,7 @@ class QueuedPublisher implements Publisher {
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#notBeforeMs = settings.urls.map(() => 0);
+    this.#urls = new UrlTurns(settings.urls);
   }
 
   get pending(): number {
@@ -180,12 +172,11 @@ class QueuedPublisher implements Publisher {
   }
 
   async #send(batch: Entry[]): Promise<void> {
-    const { urls, key, timeoutMs } = this.#settings;
+    const { key, timeoutMs } = this.#settings;
     const call = new AbortController();
     this.#calls.add(call);
     for (const { session } of batch) if (session !== undefined) this.#sessionsInFlight.add(session);
-    const turn = this.#turn;
-    const url = urls[turn % urls.length] ?? '';
+    const { turn, url } = this.#urls.current();
     const limit = AbortSignal.timeout(timeoutMs);
     // Not AbortSignal.any: in some releases of Node its limit may be collected as garbage and never come.
     const onLimit = () => call.abort(limit.reason);
@@ -201,8 +192,8 @@ class QueuedPublisher implements Publisher {
       return;
     }
     this.#putBack(left);
-    if (failure) this.#repeatAfter(failure, turn, retryAfterMs);
-    else this.#failures = 0;
+    if (failure) this.#pauseAfter(failure, turn, retryAfterMs);
+    else this.#urls.succeeded();
     this.#pump();
   }
 
@@ -237,39 +228,16 @@ class QueuedPublisher implements Publisher {
     this.#end(entry, new NotConfirmed(`${why} It may have been accepted.`, JSON.parse(text), id, { cause: failure }));
   }
 
-  /**
-   * Pauses sending after a call of this turn has failed. The url of that call gets no other one before the time that its
-   * last `Retry-After` asks for, whatever fails meanwhile; another url need not wait for that.
-   */
-  #repeatAfter(failure: Error, turn: number, retryAfterMs: number | undefined): void {
-    const count = this.#settings.urls.length;
-    const isFirst = turn === this.#turn;
-    // Once for all that were in flight together: each would skip a url.
-    if (isFirst) this.#failures += 1;
-    const nowMs = performance.now();
-    const failed = turn % count;
-    const pauseOfUrl = pauseMs(this.#failures, retryAfterMs);
-    const earlierMs = retryAfterMs === undefined ? (this.#notBeforeMs[failed] ?? 0) : 0;
-    this.#notBeforeMs[failed] = Math.max(earlierMs, nowMs + pauseOfUrl);
-    const pauseOfOthers = retryAfterMs === undefined ? pauseOfUrl : pauseMs(this.#failures, undefined);
-    const waitMs = (next: number): number => {
-      const restMs = Math.max(0, (this.#notBeforeMs[next % count] ?? 0) - nowMs);
-      return Math.round(next % count === failed ? restMs : Math.max(restMs, pauseOfOthers));
-    };
-    if (isFirst) {
-      // The next url in turn, unless another one may be called earlier.
-      const turns = Array.from({ length: count }, (_, i) => turn + 1 + i);
-      this.#turn = turns.reduce((best, next) => (waitMs(next) < waitMs(best) ? next : best));
-    }
+  /** Sends nothing until the next url may be called. */
+  #pauseAfter(failure: Error, turn: number, retryAfterMs: number | undefined): void {
+    const retryInMs = this.#urls.failed(turn, retryAfterMs);
     clearTimeout(this.#pause);
-    const resume = () => {
+    this.#pause = setTimeout(() => {
       this.#pause = undefined;
-      this.#notBeforeMs[this.#turn % count] = 0;
+      this.#urls.resume();
       this.#expire();
       this.#pump();
-    };
-    const retryInMs = waitMs(this.#turn);
-    this.#pause = setTimeout(resume, retryInMs);
+    }, retryInMs);
     this.#watchExpiry();
     // In a microtask: what `onFailure` throws is an uncaught exception, and does not stop sending.
     queueMicrotask(() => this.#settings.onFailure(failure, retryInMs));
@@ -315,14 +283,4 @@ function takeBatch(queue: Entry[], maxBatch: number, sessionsInFlight: ReadonlyS
   }
   if (batch.length > 0) queue.splice(0, lookedAt, ...passedOver);
   return batch;
-}
-
-/**
- * The pause after so many failures in a row, at least what `Retry-After` asks for. Chance adds up to as much again, at most 15 seconds,
- * so that many publishers do not come back at the same moment.
- */
-function pauseMs(failures: number, retryAfterMs: number | undefined): number {
-  const leastMs = retryAfterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) / 2;
-  const spreadMs = Math.min(leastMs, MAX_PAUSE_MS / 2) * Math.random();
-  return Math.round(Math.min(leastMs + spreadMs, MAX_RETRY_AFTER_MS));
 }
