@@ -32,7 +32,7 @@ export function addApplyCommand(program: CommandUnknownOpts, client: Client, pri
 }
 
 async function apply(client: Client, print: Printer, options: Options): Promise<void> {
-  const wanted = readSubscriptionsFile(options.file);
+  const wanted = await readSubscriptionsFile(options.file);
   const present = await client.list(subscriptionSchema, '/v1/subscriptions', {}, Number.MAX_SAFE_INTEGER);
   const changes = planChanges(wanted, present, options);
   const secrets = readSecrets(changes.flatMap((one) => (one.change === 'create' ? [one.wanted] : [])));

@@ -1,7 +1,7 @@
 /** Starts bulk replays, and follows them with a progress bar. */
 import { setTimeout as wait } from 'node:timers/promises';
 import * as schemas from '@posthorn/operator-api';
-import { Presets, SingleBar } from 'cli-progress';
+import type { SingleBar } from 'cli-progress';
 import type { Client } from './client.ts';
 import { following, goesOn, POLL_INTERVAL_MS } from './follow-work.ts';
 
@@ -51,10 +51,10 @@ export async function replayAll(
   addresses: Addresses,
   options: ReplayOptions,
 ): Promise<schemas.StartedReplay> {
-  let replay = await client.post(schemas.startedReplaySchema, '/v1/replays', bodyOf(addresses, options));
   const { wait: untilMade, follow: untilEnded } = options;
-  if (!untilMade) return replay;
-  const bar = progressBar();
+  const bar = untilMade ? await progressBar() : undefined;
+  let replay = await client.post(schemas.startedReplaySchema, '/v1/replays', bodyOf(addresses, options));
+  if (!bar) return replay;
   const done = () => replay.replayed + replay.skipped;
   const isGoingOn = () =>
     replay.status === 'running' ||
@@ -84,7 +84,9 @@ export async function replayAll(
 }
 
 /** On stderr, and only on a terminal, so that stdout holds nothing but the result. Until it stops, the terminal breaks no lines. */
-function progressBar(): SingleBar {
+async function progressBar(): Promise<SingleBar> {
+  // Loaded here, since no other command needs it.
+  const { Presets, SingleBar } = await import('cli-progress');
   return new SingleBar(
     {
       format: 'Replaying {bar} {value}/{total}  {skipped} skipped, {delivered} delivered, {failed} failed',

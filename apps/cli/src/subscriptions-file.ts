@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { SUBSCRIPTION_ID } from '@posthorn/core';
 import { newSubscriptionSchema } from '@posthorn/operator-api';
-import { LineCounter, parseDocument } from 'yaml';
+import type { Document } from 'yaml';
 import { z } from 'zod';
 import { UserError } from './user-error.ts';
 
@@ -35,7 +35,9 @@ export type Wanted = z.output<typeof entrySchema>;
 export const identityOf = ({ key, id }: Pick<Wanted, 'key' | 'id'>): string => key ?? id ?? '';
 
 /** Reads and checks the file, or the standard input for `-`. Throws `UserError` that names the line of each mistake. */
-export function readSubscriptionsFile(path: string): Wanted[] {
+export async function readSubscriptionsFile(path: string): Promise<Wanted[]> {
+  // Loaded here, since no other command needs it.
+  const { LineCounter, parseDocument } = await import('yaml');
   const lines = new LineCounter();
   const document = parseDocument(readText(path), { lineCounter: lines });
   if (document.errors.length > 0)
@@ -65,7 +67,7 @@ export function readSubscriptionsFile(path: string): Wanted[] {
 }
 
 /** Returns the content of the file. Throws `UserError` for an alias without its anchor, or too many of them. */
-function contentOf(document: ReturnType<typeof parseDocument>, path: string): unknown {
+function contentOf(document: Document, path: string): unknown {
   try {
     return document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (cause) {
