@@ -1,4 +1,4 @@
-/** Four kinds of tests: `unit` needs nothing, `int` a Redis, `e2e` whole apps, `browser` a chromium as well. */
+/** Five kinds of tests: `unit` needs nothing, `int` a Redis, `e2e` whole apps, `browser` a chromium as well, `chart` helm. */
 import type { Config } from 'jest';
 
 const shared: Config = {
@@ -23,6 +23,7 @@ const withRedis: Config = {
 const config: Config = {
   // One more than the two cores that are common: the longest tests wait for failovers, locks and time limits, and need little CPU.
   maxWorkers: 3,
+  testSequencer: './tests/setup/slow-kinds-first.ts',
   // With more than this, another process goes on. To free several times as much takes over half a second at the end,
   // which jest reports as a failure to exit.
   workerIdleMemoryLimit: '1GB',
@@ -38,6 +39,7 @@ const config: Config = {
       displayName: 'e2e',
       testMatch: ['<rootDir>/tests/{,attacks/}*.test.ts'],
     },
+    { ...shared, displayName: 'chart', testMatch: ['<rootDir>/tests/chart/*.test.ts'] },
     {
       ...withRedis,
       globalSetup: './tests/setup/prepare-browser.ts',

@@ -1,6 +1,7 @@
 /** helm, for the tests of the chart: found on the path, built by an earlier run, or built with Go, which downloads it as a module. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { dataDir } from '../folder.ts';
 import { moveInto } from './move-into.ts';
@@ -14,16 +15,19 @@ export interface ProvideHelmOptions {
   /** The folder that helm is built into, and the folders that commands are looked for in; for tests. */
   folder?: string;
   path?: string;
+  /** Ends the build. */
+  signal?: AbortSignal;
 }
 
 /**
  * Resolves with helm's path, or with why there is none. Building takes some minutes of CPU the first time, and seconds
- * when Go has its cache.
+ * when Go has its cache. It uses only what other programs leave. Several processes may build at once.
  */
 export async function provideHelm({
   say,
   folder = join(dataDir, 'programs'),
   path = searchPath(),
+  signal,
 }: ProvideHelmOptions): Promise<Found> {
   const installed = findCommand('helm', path);
   if (installed !== undefined) return { command: installed };
@@ -36,7 +40,7 @@ export async function provideHelm({
   mkdirSync(folder, { recursive: true });
   const work = mkdtempSync(join(folder, '.building-'));
   try {
-    const output = await build(go, work);
+    const output = await build(go, work, signal);
     if (output !== undefined) return { why: `helm could not be built: ${output}` };
     moveInto(work, target);
     return built;
@@ -57,13 +61,15 @@ function findCommand(name: string, path: string): string | undefined {
 }
 
 /** Resolves with what Go says if it fails. */
-async function build(go: string, into: string): Promise<string | undefined> {
+async function build(go: string, into: string, signal?: AbortSignal): Promise<string | undefined> {
   // Without optimisation, which would take longer than it saves.
   const args = ['install', '-trimpath', '-ldflags=-s -w', '-gcflags=all=-N -l', `helm.sh/helm/v4/cmd/helm@${VERSION}`];
   const child = spawn(go, args, {
     env: { ...process.env, GOBIN: into, CGO_ENABLED: '0' },
     stdio: ['ignore', 'ignore', 'pipe'],
+    ...(signal && { signal }),
   });
+  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
   const lines: string[] = [];
   child.stderr.setEncoding('utf8').on('data', (text: string) => lines.push(text));
   const code = await new Promise((resolve) => {

@@ -156,7 +156,9 @@ export async function openVisit(
             `${id}: ${nodes.map(({ html, failureSummary }) => `${html} (${failureSummary})`).join('; ')}`,
         );
     },
+    /** Only if somebody wants to look at it: it takes half a second of CPU. */
     async screenshot(name: string): Promise<void> {
+      if (!process.env.POSTHORN_SCREENSHOTS) return;
       mkdirSync(SCREENSHOTS, { recursive: true });
       await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-${colorScheme}.png`), fullPage: true });
     },

@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { checkIp } from '@posthorn/sender';
 import fc from 'fast-check';
-import { CHART, chartFiles } from '../scripts/chart-files.ts';
-import { root } from '../scripts/folder.ts';
-import { findGo, provideHelm } from '../scripts/programs/helm.ts';
-import { SETTINGS } from '../scripts/settings-document.ts';
+import { CHART, chartFiles } from '../../scripts/chart-files.ts';
+import { root } from '../../scripts/folder.ts';
+import { findGo, provideHelm } from '../../scripts/programs/helm.ts';
+import { SETTINGS } from '../../scripts/settings-document.ts';
+import { newDir } from '../redis-servers.ts';
 import {
   APPS,
   type App,
@@ -21,19 +22,10 @@ import {
   settingsIn,
   topologies,
   type Values,
-} from './kubernetes/chart.ts';
-import { expectHardened, expectReferences } from './kubernetes/expectations.ts';
-import {
-  blocksOf,
-  contains,
-  edgeOf,
-  type NetworkPolicy,
-  networkOf,
-  reachOf,
-  textOf,
-} from './kubernetes/network-policy.ts';
-import { loadSchemas, type Manifest, type Schemas } from './kubernetes/schemas.ts';
-import { newDir } from './redis-servers.ts';
+} from './chart.ts';
+import { expectHardened, expectReferences } from './expectations.ts';
+import { blocksOf, contains, edgeOf, type NetworkPolicy, networkOf, reachOf, textOf } from './network-policy.ts';
+import { loadSchemas, type Manifest, type Schemas } from './schemas.ts';
 
 const found =
   findGo() === undefined
