@@ -1,9 +1,9 @@
 /** The page in a real browser: erasures. */
 import { expect, it } from '@jest/globals';
-import { eventually, isDelivery } from '@posthorn/testing';
-import { ownReceiver } from '../own.ts';
+import { eventually, fakeClock, isDelivery } from '@posthorn/testing';
+import { ownReceiver, ownWorld } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { on, ownSubscription, signedIn } from './own-visit.ts';
+import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 it('an event is counted, erased after a confirmation, and then shown as erased, with its deliveries', async () => {
   const to = await ownReceiver();
@@ -67,4 +67,29 @@ it('an erasure that finds no event can be cancelled, and nothing is erased', asy
     await page.getByRole('table', { name: 'Erasures' }).waitFor();
     return (await page.getByRole('link', { name: 'User id' }).count()) > 0;
   });
+});
+
+it('an erasure that waits for held deliveries can end them', async () => {
+  const clock = fakeClock(Date.now());
+  const own = await ownWorld({ clock });
+  const { id: subscriptionId } = await own.subscribe((await ownReceiver()).url);
+  await own.operate('POST', `/v1/subscriptions/${subscriptionId}/pause`);
+  const { body: event } = await own.publish(sampleEvent());
+  const request = { event_id: event.id, unsent: 'deliver', confirm: true };
+  const { id } = (await own.operate('POST', '/v1/erasures', request)).body;
+  const { page, context, accessibilityFindings, screenshot } = await visit();
+  await context.addCookies([await newSessionCookie(own)]);
+  await page.goto(`${own.consoleUrl}/erasures/${id}`);
+  // An event with a known id is looked for only once.
+  await page.getByText('The others follow when all their deliveries have ended.').waitFor();
+  await page.getByRole('button', { name: 'End the deliveries' }).click();
+  await page.getByText("This can't be undone").waitFor();
+  expect(await accessibilityFindings()).toEqual([]);
+  await screenshot('end-deliveries');
+  await page.getByRole('button', { name: 'End them' }).click();
+  await page.getByText('The deliveries are being ended.').waitFor();
+  clock.advance(11_000);
+  await page.getByText('Done: the payload of 1 event is erased.').waitFor();
+  const [delivery] = await own.deliveries(`event_id=${event.id}`);
+  expect(delivery).toMatchObject({ status: 'failed', failure_reason: 'erased' });
 });

@@ -41,10 +41,13 @@ export const theme = createTheme({
   },
 });
 
-/** A contrast of at least 4.5 to 1 for secondary text, placeholders and badges (WCAG AA). */
+const redButtons = { '--mantine-color-red-filled': '#c92a2a', '--mantine-color-red-filled-hover': '#b02020' };
+
+/** A contrast of at least 4.5 to 1 for secondary text, placeholders, badges and red buttons (WCAG AA). */
 export const readable: CSSVariablesResolver = () => ({
   variables: {},
   light: {
+    ...redButtons,
     '--mantine-color-dimmed': '#5c636b',
     '--mantine-color-placeholder': '#6c737b',
     '--mantine-color-error': '#c92a2a',
@@ -56,6 +59,7 @@ export const readable: CSSVariablesResolver = () => ({
     '--mantine-color-blue-light-color': '#125a9e',
   },
   dark: {
+    ...redButtons,
     '--mantine-color-dimmed': '#a6a7ab',
     '--mantine-color-placeholder': '#a0a2a6',
   },

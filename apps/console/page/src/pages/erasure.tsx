@@ -7,6 +7,7 @@ import { useParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { Copyable } from '../parts/code.tsx';
+import { askFirst } from '../parts/confirm.ts';
 import { erasureFields, unsentTexts } from '../parts/erasure.ts';
 import { Facts, FigureCard, Note, PageBody, Section } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
@@ -37,9 +38,12 @@ function Content({ erasure }: { erasure: Erasure }) {
   return (
     <Stack>
       <Section>
-        <Text size="sm" aria-live="polite">
-          {stateOf(erasure)}
-        </Text>
+        <Stack gap="sm">
+          <Text size="sm" aria-live="polite">
+            {stateOf(erasure)}
+          </Text>
+          {status === 'waiting' && erasure.unsent === 'deliver' && <EndDeliveries id={erasure.id} />}
+        </Stack>
       </Section>
       <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
         <FigureCard label="Events found" value={countText(found.events)} />
@@ -122,6 +126,34 @@ function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: 
         </Group>
       </Stack>
     </Alert>
+  );
+}
+
+/** Ends the deliveries for which an erasure waits: those that are held may take weeks. */
+function EndDeliveries({ id }: Pick<Erasure, 'id'>) {
+  const end = useChange(() => call<Erasure>('POST', `/v1/erasures/${id}/confirm`, { unsent: 'end' }), {
+    done: 'The deliveries are being ended.',
+  });
+  const confirm = () =>
+    askFirst({
+      title: 'End the deliveries that it waits for?',
+      children: (
+        <Text size="sm">
+          They fail with the reason “erased”, nothing more is sent, and the payloads are erased. This can't be undone.
+        </Text>
+      ),
+      labels: { confirm: 'End them', cancel: 'Keep waiting' },
+      confirmProps: { color: 'red' },
+      onConfirm: () => end.mutate(),
+    });
+  return (
+    <Group>
+      <ActionButton
+        label="End the deliveries"
+        change={{ isPending: end.isPending, mutate: confirm }}
+        variant="default"
+      />
+    </Group>
   );
 }
 
