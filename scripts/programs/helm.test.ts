@@ -44,4 +44,11 @@ describe('helm', () => {
     expect(await provide(go)).toEqual({ why: 'helm could not be built: no network' });
     expect(readdirSync(folder())).toEqual([]);
   });
+  it('is not there if its build is ended', async () => {
+    const path = command('go', 'exec sleep 1000');
+    const signal = AbortSignal.abort();
+    const ended = await provideHelm({ say: () => undefined, folder: folder(), path, signal });
+    expect(ended).toEqual({ why: expect.stringContaining('helm could not be built') });
+    expect(readdirSync(folder())).toEqual([]);
+  });
 });

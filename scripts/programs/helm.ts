@@ -1,7 +1,6 @@
 /** helm, for the tests of the chart: found on the path, built by an earlier run, or built with Go, which downloads it as a module. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { dataDir } from '../folder.ts';
 import { moveInto } from './move-into.ts';
@@ -64,12 +63,11 @@ function findCommand(name: string, path: string): string | undefined {
 async function build(go: string, into: string, signal?: AbortSignal): Promise<string | undefined> {
   // Without optimisation, which would take longer than it saves.
   const args = ['install', '-trimpath', '-ldflags=-s -w', '-gcflags=all=-N -l', `helm.sh/helm/v4/cmd/helm@${VERSION}`];
-  const child = spawn(go, args, {
+  const child = spawn('nice', ['-n', '19', go, ...args], {
     env: { ...process.env, GOBIN: into, CGO_ENABLED: '0' },
     stdio: ['ignore', 'ignore', 'pipe'],
     ...(signal && { signal }),
   });
-  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
   const lines: string[] = [];
   child.stderr.setEncoding('utf8').on('data', (text: string) => lines.push(text));
   const code = await new Promise((resolve) => {
