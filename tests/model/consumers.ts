@@ -144,7 +144,7 @@ export function createConsumers(raw: Store, now: () => number) {
             (error: unknown): JobOutcome => {
               // A failed expectation is reported by the test; the consumer would retry after any other error.
               onError(error);
-              return { kind: 'retry', untilMs: Date.now() + AFTER_ERROR_MS, reason: 'internal error' };
+              return { kind: 'retry', endedAtMs: Date.now(), delayMs: AFTER_ERROR_MS, reason: 'internal error' };
             },
           );
           if (!beginNext) {

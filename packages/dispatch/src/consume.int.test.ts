@@ -86,7 +86,7 @@ const timesTaken = (id: string) => taken.filter((takenId) => takenId === id).len
 async function failAttempt(): Promise<JobOutcome> {
   const startedAtMs = Date.now();
   await eventually('the clock to move on', () => Date.now() > startedAtMs + 1);
-  return { kind: 'retry', untilMs: Date.now() + 1, reason: 'attempt failed' };
+  return { kind: 'retry', endedAtMs: Date.now(), delayMs: 1, reason: 'attempt failed' };
 }
 
 /**
@@ -546,24 +546,34 @@ describe('order of jobs', () => {
     expect(order).toEqual(['ended']);
   });
 
-  it.each(['retry', 'snoozed'] as const)('puts a job back for the time of its outcome: %s', async (kind) => {
-    const untilMs = Date.now() + HOUR_MS;
-    // Between the attempt and the move of its job, Redis may have been away.
+  it("makes a retry due after its delay, counted from the attempt's end", async () => {
+    const endedAtMs = Date.now();
     handle = async () => {
-      await eventually('the clock to move on', () => Date.now() > untilMs - HOUR_MS + 1);
-      return { kind, untilMs, reason: 'attempt failed' };
+      // Between the attempt and the move of its job, Redis may have been away.
+      await eventually('the clock to move on', () => Date.now() > endedAtMs + 1);
+      return { kind: 'retry', endedAtMs, delayMs: HOUR_MS, reason: 'attempt failed' };
     };
     await add('r1');
     await consumer.start();
     await eventually('put back', async () => (await jobQueues.counts()).delayed === 1);
     // BullMQ's score of a delayed job.
-    expect(Number(await redis.zscore(key('delayed'), 'r1')) / 0x1000).toBe(untilMs);
+    expect(Number(await redis.zscore(key('delayed'), 'r1')) / 0x1000).toBe(endedAtMs + HOUR_MS);
+  });
+
+  it('takes a retry at once if its time has passed before its job was moved', async () => {
+    handle = async (id) =>
+      timesTaken(id) > 1
+        ? { kind: 'done' }
+        : { kind: 'retry', endedAtMs: Date.now() - 2 * HOUR_MS, delayMs: HOUR_MS, reason: 'attempt failed' };
+    await add('r1');
+    await consumer.start();
+    await eventually('the retry', () => timesTaken('r1') === 2);
   });
 
   it('leaves nothing behind for a job that is removed during its attempt', async () => {
     handle = async () => {
       await redis.del(key('r1'));
-      return { kind: 'retry', untilMs: Date.now() + 1, reason: 'attempt failed' };
+      return { kind: 'retry', endedAtMs: Date.now(), delayMs: 1, reason: 'attempt failed' };
     };
     await add('r1');
     await consumer.start();
@@ -732,7 +742,7 @@ describe('BullMQ', () => {
   });
 
   it.each<Exclude<JobOutcome, { kind: 'done' }>>([
-    { kind: 'retry', untilMs: Date.now() + HOUR_MS, reason: 'attempt failed' },
+    { kind: 'retry', endedAtMs: Date.now(), delayMs: HOUR_MS, reason: 'attempt failed' },
     { kind: 'failed', reason: 'gone' },
     { kind: 'snoozed', untilMs: 4_102_444_800_000 },
   ])('wakes a worker that found as many jobs active as operators allow when one ends as $kind', async (outcome) => {

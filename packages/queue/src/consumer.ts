@@ -322,7 +322,7 @@ export class Consumer<J extends { id: string }> {
     const end: EndJob<J> = (move) => this.#end(running, move);
     const outcome = await this.#options.handle(job, end, claim).catch((error: unknown): JobOutcome => {
       this.#report(error);
-      return { kind: 'retry', untilMs: Date.now() + AFTER_ERROR_MS, reason: 'internal error' };
+      return { kind: 'retry', endedAtMs: Date.now(), delayMs: AFTER_ERROR_MS, reason: 'internal error' };
     });
     if (!running.beginNext) {
       lock.isEnding = true;

@@ -12,8 +12,8 @@ export type JobOutcome =
   | { kind: 'done' }
   /** The delivery failed for good: the job is kept among the failed ones for operators to see. */
   | { kind: 'failed'; reason: string }
-  /** The attempt failed: the next one is due at this time, in milliseconds since 1970. */
-  | { kind: 'retry'; untilMs: number; reason: string }
+  /** The attempt failed at `endedAtMs`, in milliseconds since 1970: the next one is due after exactly this delay. */
+  | { kind: 'retry'; endedAtMs: number; delayMs: number; reason: string }
   /** No attempt counts: the job comes back at this time. */
   | { kind: 'snoozed'; untilMs: number };
 
@@ -100,7 +100,6 @@ function createBackend(prefix: string, { redis, lockMs, stalledCheckMs, onError 
 /** Ends a locked job: it comes back later, or stays among the failed ones. */
 async function moveJob(backend: Backend, jobId: string, token: string, outcome: KeptOutcome): Promise<void> {
   const nowMs = Date.now();
-  const afterMs = ({ untilMs }: { untilMs: number }) => Math.max(0, untilMs - nowMs);
   switch (outcome.kind) {
     case 'failed': {
       const fields = { failedReason: outcome.reason, stacktrace: '[]' };
@@ -111,12 +110,12 @@ async function moveJob(backend: Backend, jobId: string, token: string, outcome: 
     }
     case 'retry':
       // BullMQ's own `changePriority` would search all waiting jobs for it.
-      await backend.moveToDelayed(jobId, nowMs, afterMs(outcome), token, {
+      await backend.moveToDelayed(jobId, outcome.endedAtMs, outcome.delayMs, token, {
         fieldsToUpdate: { failedReason: outcome.reason, priority: RETRY_PRIORITY },
       });
       break;
     case 'snoozed':
-      await backend.moveToDelayed(jobId, nowMs, afterMs(outcome), token, { skipAttempt: true });
+      await backend.moveToDelayed(jobId, nowMs, Math.max(0, outcome.untilMs - nowMs), token, { skipAttempt: true });
       break;
     default:
       outcome satisfies never;

@@ -181,7 +181,7 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker
   // got the job meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
   return {
-    outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict),
+    outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict, endedAtMs),
     counted: { failed: error !== null, parked: recorded.parked, followedBy: recorded.followedBy },
   };
 }
@@ -252,12 +252,12 @@ function record(
   return untilStored(recordOnce, context.giveUp);
 }
 
-function outcomeOf(verdict: Verdict): JobOutcome {
+function outcomeOf(verdict: Verdict, endedAtMs: number): JobOutcome {
   switch (verdict.kind) {
     case 'succeeded':
       return { kind: 'done' };
     case 'retry':
-      return { kind: 'retry', untilMs: verdict.nextAttemptAtMs, reason: 'attempt failed' };
+      return { kind: 'retry', endedAtMs, delayMs: verdict.nextAttemptAtMs - endedAtMs, reason: 'attempt failed' };
     case 'failed':
       return { kind: 'failed', reason: verdict.reason };
     default:
