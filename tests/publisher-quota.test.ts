@@ -42,6 +42,14 @@ describe('PUBLISHER_QUOTA', () => {
     expect(await (await again()).publish(large(), sandboxKey)).toMatchObject({ status: 202 });
   });
 
+  it('counts events that are stored although their publisher got an error', async () => {
+    // There is no replica.
+    const on = await ownWorld({ workers: 0, ingests: 1, env: { PUBLISHER_QUOTA: '1mb', ACK_REPLICAS: '1' } });
+    const stored = await Promise.all(Array.from({ length: 15 }, () => on.publish(large())));
+    expect(new Set(stored.map(({ status }) => status))).toEqual(new Set([503]));
+    expect(await on.publish(large())).toMatchObject({ status: 429, body: { code: 'quota_exceeded' } });
+  });
+
   it('refuses those events of a batch that exceed it, and says when to repeat them', async () => {
     const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '1mb' } });
     const { status, headers, body } = await on.publishBatch(Array.from({ length: 300 }, () => large(15_000)));

@@ -173,6 +173,7 @@ export class System {
       maxEventBytes: 1_000,
       replicaWait: undefined,
       sandboxFeed: { published: () => undefined },
+      quota: { count: () => undefined },
     };
     const environment = number % 2 === 0 ? 'sandbox' : 'production';
     const there = ADDRESSES.filter(

@@ -21,6 +21,7 @@ it('an event without an id is stored once, also if it matches others when it is 
     maxEventBytes: 1_000,
     replicaWait: undefined,
     sandboxFeed: { published: () => undefined },
+    quota: { count: () => undefined },
   };
   const address = await subscribe();
   sendTwice(store, 'storeEvents', async () => void (await subscribe()));

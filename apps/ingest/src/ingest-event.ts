@@ -36,6 +36,7 @@ import {
 import { z } from 'zod';
 import type { EventTurns } from './event-turns.ts';
 import type { InFlight } from './in-flight.ts';
+import type { PublisherQuota } from './publisher-quota.ts';
 import type { SandboxFeed } from './sandbox-feed.ts';
 
 export interface IngestContext extends FanOutContext {
@@ -47,6 +48,7 @@ export interface IngestContext extends FanOutContext {
   /** See `createReplicaWait`; undefined if `ACK_REPLICAS` is 0. */
   replicaWait: ReplicaWait | undefined;
   sandboxFeed: Pick<SandboxFeed, 'published'>;
+  quota: Pick<PublisherQuota, 'count'>;
   /** Spreads the work that blocks the event loop. */
   turns: EventTurns;
   /** What publishers have in flight to Redis. */
@@ -115,6 +117,8 @@ export async function ingestEvent(
   try {
     const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
     written = 'created' in result ? stored : result.kept;
+    // Before anything else can fail: the event takes memory whatever the publisher is told, and its repeats are not new.
+    if ('created' in result) context.quota.count(publisher.name, event, stored.subscriptionIds.length);
     const completing =
       'created' in result
         ? completeNew(context, stored, result.created)

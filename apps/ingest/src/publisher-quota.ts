@@ -1,5 +1,5 @@
 /** Limits what each publisher may store in Redis, so that none can fill it for all. */
-import { AppError, throwRejections } from '@posthorn/core';
+import { AppError, type Event, throwRejections } from '@posthorn/core';
 import { type Clock, createRepeating, type Logger } from '@posthorn/runtime';
 import { addPublisherUsage, readServerState, type Store } from '@posthorn/store';
 import { Gauge, type Registry } from 'prom-client';
@@ -15,6 +15,12 @@ const EVENT_OVERHEAD_BYTES = 250;
 const SEARCH_BYTES = 100;
 /** Memory of a pending delivery with its job and index entries. */
 const DELIVERY_BYTES = 700;
+/** An id of more characters takes more: in the event's key and its entries in the search index. */
+const SHORT_ID = 40;
+const ID_COPIES = 4;
+/** With an id of more characters Redis keeps the delivery as a table (decision 51). */
+const COMPACT_ID = 60;
+const TABLE_BYTES = 500;
 
 const SAVE_EVERY_MS = 1_000;
 /** How often the usage of an idle publisher is read again: others count it too, and old events expire. */
@@ -30,8 +36,8 @@ interface Usage {
 }
 
 /**
- * Each process counts what it accepts and adds it to Redis once a second, so together they may exceed a quota by what
- * they accept in that second. While Redis is unavailable, the last known figures apply.
+ * Each process counts what it stores and adds it to Redis once a second, so together they may exceed a quota by what
+ * they store in that second. While Redis is unavailable, the last known figures apply.
  */
 export function createPublisherQuota(options: {
   store: Store;
@@ -60,7 +66,7 @@ export function createPublisherQuota(options: {
   });
 
   const readCapacity = async (nowMs: number) => {
-    if (!quota || !('share' in quota) || nowMs - capacityReadAtMs < READ_EVERY_MS) return;
+    if (!quota || !('share' in quota) || isRecent(capacityReadAtMs, nowMs)) return;
     const { capacityBytes } = await readServerState(store, clock.now);
     if (capacityBytes === null && capacityReadAtMs === Number.NEGATIVE_INFINITY) {
       logger.warn(
@@ -71,7 +77,7 @@ export function createPublisherQuota(options: {
     capacityReadAtMs = nowMs;
   };
   const saveUsage = async (publisher: string, usage: Usage, nowMs: number) => {
-    if (usage.pendingBytes === 0 && nowMs - usage.readAtMs < READ_EVERY_MS) return;
+    if (usage.pendingBytes === 0 && isRecent(usage.readAtMs, nowMs)) return;
     const savedBytes = usage.pendingBytes;
     usage.storedBytes = await addPublisherUsage(store, publisher, savedBytes, nowMs);
     usage.pendingBytes -= savedBytes;
@@ -96,10 +102,10 @@ export function createPublisherQuota(options: {
         { retryAfterS: RETRY_AFTER_S },
       );
     },
-    /** Counts an accepted event. */
-    count(publisher: string, eventBytes: number, deliveries: number): void {
+    /** Counts an event that was stored, with its deliveries. */
+    count(publisher: string, event: Pick<Event, 'id' | 'dataJson'>, deliveries: number): void {
       const usage = usages.get(publisher);
-      if (usage) usage.pendingBytes += eventBytes + EVENT_OVERHEAD_BYTES + SEARCH_BYTES + deliveries * DELIVERY_BYTES;
+      if (usage) usage.pendingBytes += bytesOf(event, deliveries);
     },
     /** Adds the counts to Redis, once a second. */
     service: createRepeating({
@@ -111,6 +117,18 @@ export function createPublisherQuota(options: {
       logger,
     }),
   };
+}
+
+/** Whether a time was less than a minute ago. One that is ahead was read before the clock was set back. */
+function isRecent(atMs: number, nowMs: number): boolean {
+  return Math.abs(nowMs - atMs) < READ_EVERY_MS;
+}
+
+function bytesOf({ id, dataJson }: Pick<Event, 'id' | 'dataJson'>, deliveries: number): number {
+  const event = Buffer.byteLength(dataJson) + EVENT_OVERHEAD_BYTES + SEARCH_BYTES;
+  const copies = ID_COPIES * Math.max(0, id.length - SHORT_ID);
+  const delivery = DELIVERY_BYTES + (id.length > COMPACT_ID ? TABLE_BYTES + id.length : 0);
+  return event + copies + deliveries * delivery;
 }
 
 function megabytes(bytes: number): string {

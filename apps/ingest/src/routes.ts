@@ -194,13 +194,12 @@ async function publish(context: RoutesContext, call: Call, event: unknown) {
   }
   if (span) endWithResult(span, publisher.name, result);
   logResult(context, { publisher, trace }, result, span?.spanId);
-  const { id, dataJson } = result.event;
+  const { id } = result.event;
   if (result.kind === 'conflict') {
     throw new AppError('conflict', `An event with the id ${id} and other content was accepted before.`);
   }
   const { deliveries } = result;
   const duplicate = result.kind === 'duplicate';
-  if (!duplicate) context.quota.count(publisher.name, Buffer.byteLength(dataJson), deliveries);
   return { status: duplicate ? 200 : 202, id, duplicate, deliveries };
 }
 

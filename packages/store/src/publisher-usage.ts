@@ -1,4 +1,5 @@
 /** Counts the bytes that each publisher has stored, by time. The quota is left to ingest. */
+import { DAY_MS } from '@posthorn/core';
 import { publisherUsageKey } from './keys.ts';
 import { execAll } from './redis/exec-all.ts';
 import type { Store } from './store.ts';
@@ -26,8 +27,10 @@ export async function addPublisherUsage(
   }
   // Not in the transaction: a full Redis refuses even reads there.
   const counts = Object.entries(await store.redis.hgetall(key));
-  // Numbers ahead of this one are of a shorter retention, which a process had before. A clock may be a little ahead.
-  const isOutdated = ([number]: [string, string]) => Number(number) < bucket - BUCKETS || Number(number) > bucket + 1;
+  // Numbers further ahead are of a shorter retention, which a process had before: clocks differ by a day at most.
+  const ahead = Math.ceil(DAY_MS / bucketMs);
+  const isOutdated = ([number]: [string, string]) =>
+    Number(number) < bucket - BUCKETS || Number(number) > bucket + ahead;
   const outdated = counts.filter(isOutdated).map(([number]) => number);
   if (outdated.length > 0) await store.redis.hdel(key, ...outdated);
   return counts.filter((entry) => !isOutdated(entry)).reduce((sum, [, count]) => sum + Number(count), 0);
