@@ -1,4 +1,7 @@
-/** Five kinds of tests: `unit` needs nothing, `int` a Redis, `e2e` whole apps, `browser` a chromium as well, `chart` helm. */
+/**
+ * Five kinds of tests: `unit` needs nothing, `int` a Redis, `e2e` whole apps, `browser` a chromium as well, `chart`
+ * helm.
+ */
 import type { Config } from 'jest';
 
 const shared: Config = {

@@ -1,4 +1,4 @@
-/** Decides which of a publisher's urls gets the next call, and when: a url whose call failed rests while others have their turns. */
+/** Decides which of a publisher's urls gets the next call, and when: one whose call failed rests while others have turns. */
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 30_000;
