@@ -69,6 +69,39 @@ it('an erasure that finds no event can be cancelled, and nothing is erased', asy
   });
 });
 
+it('the link of an event erases only that of its environment, whose id another event may have', async () => {
+  const event = sampleEvent({ id: 'in-both' });
+  for (const environment of ['sandbox', 'production']) await on.publish({ ...event, environment });
+  const { page } = await signedIn();
+  await page.goto('/events/in-both?environment=sandbox');
+  await page.getByRole('link', { name: 'Erase' }).click();
+  await page.getByRole('button', { name: 'Count' }).click();
+  await page.getByText('1 event found').waitFor();
+});
+
+it('what was ticked for one erasure does not count for another one', async () => {
+  const erasures = [];
+  for (const user_id of ['alice', 'bob']) {
+    const { id } = (await on.operate('POST', '/v1/erasures', { user_id })).body;
+    const status = async () => (await on.operate('GET', `/v1/erasures/${id}`)).body.status;
+    await eventually('the count', async () => (await status()) === 'counted');
+    erasures.push(id);
+  }
+  const { page } = await signedIn();
+  const tick = page.getByRole('checkbox', { name: 'The value below' });
+  for (const id of erasures) {
+    await page.getByRole('textbox', { name: 'Search' }).fill(id);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/erasures/${id}`);
+    await page.getByText(id).first().waitFor();
+  }
+  await tick.check();
+  await page.goBack();
+  await page.getByText('alice').waitFor();
+  expect(await tick.isChecked()).toBe(false);
+  for (const id of erasures) await on.operate('POST', `/v1/erasures/${id}/cancel`);
+});
+
 it('an erasure that waits for held deliveries can end them', async () => {
   const clock = fakeClock(Date.now());
   const own = await ownWorld({ clock });

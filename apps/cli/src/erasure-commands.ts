@@ -51,7 +51,10 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
     .option('--yes', 'erase; this cannot be undone')
     .option('--no-wait', 'with --yes: do not wait until it is done')
     .action(async ({ environment, unsent, yes = false, wait: untilDone, ...values }) => {
-      const body = { ...bodyOf(values), environment, unsent, confirm: yes };
+      const wanted = bodyOf(values);
+      if (Object.values(wanted).some((value) => value !== value?.trim()))
+        process.stderr.write('The value begins or ends with white space, which counts.\n');
+      const body = { ...wanted, environment, unsent, confirm: yes };
       const started = await client.post(erasureSchema, '/v1/erasures', body);
       // Without --yes the command only shows the count, so it always waits for it.
       const erasure = untilDone || !yes ? await untilSettled(client, started) : started;

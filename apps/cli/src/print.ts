@@ -27,8 +27,9 @@ export function createPrinter(isJson: () => boolean): Printer {
           Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))),
         );
         line(aligned([head, ...rows]).join('\n'));
-        if (items.length === limit) process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
       }
+      if (limit !== undefined && items.length >= limit)
+        process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
     },
     item(item, summary = item) {
       if (isJson()) {

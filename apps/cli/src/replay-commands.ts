@@ -121,6 +121,8 @@ async function rehearse(client: Client, print: Printer, body: object): Promise<v
 
 /** Throws `UserError` if a bulk replay has stopped before its end, so that the exit code says it. */
 function refuseToCallItWell({ id, status }: schemas.Replay): void {
+  if (status === 'cancelled')
+    throw new UserError(`The replay was cancelled: see "posthorn deliveries --replay ${id}".`);
   if (status === 'failed') throw new UserError('The subscription was deleted during the replay.');
   if (status === 'halted')
     throw new UserError(

@@ -44,10 +44,12 @@ export function addTimelineCommand(program: CommandUnknownOpts, client: Client, 
     .addOption(limitOption())
     .action(async (value, { by, environment, limit }) => {
       const query = { [PARAMETERS[by]]: value, environment, limit: Math.min(limit, MAX_PAGE_LIMIT) };
-      const { data, has_more, search } = await client.get(timelineSchema, '/v1/timeline', query);
+      const timeline = await client.get(timelineSchema, '/v1/timeline', query);
+      const { data, has_more, search } = timeline;
       const off = search === 'off' ? ' Ingest does not index events (EVENT_SEARCH is off).' : '';
       const isTraced = data.some(({ trace_id }) => trace_id !== null);
-      print.list(data, isTraced ? { ...columns, trace: traceOf } : columns, `No event has this value.${off}`);
-      if (has_more) print.say('There may be older events that match.');
+      if (print.isJson()) print.item(timeline);
+      else print.list(data, isTraced ? { ...columns, trace: traceOf } : columns, `No event has this value.${off}`);
+      if (has_more) process.stderr.write('There may be older events that match.\n');
     });
 }

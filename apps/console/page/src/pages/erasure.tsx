@@ -26,7 +26,8 @@ export function ErasurePage() {
       badge={erasure.data && <StatusBadge status={erasure.data.status} />}
     >
       <Loaded query={erasure} what="erasure">
-        {(data) => <Content erasure={data} />}
+        {/* With a key: what was ticked for one erasure must not count for another one. */}
+        {(data) => <Content key={data.id} erasure={data} />}
       </Loaded>
     </PageBody>
   );

@@ -14,6 +14,7 @@ import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useChange, useErasures, useKept } from '../queries.ts';
 
+const environments = ['production', 'sandbox'];
 const fields = Object.entries(erasureFields).map(([value, label]) => ({ value, label }));
 
 export function ErasuresPage() {
@@ -53,7 +54,8 @@ function NewErasure() {
   const linked = search.get('value') ?? '';
   const [value, setValue] = useState(linked);
   useKept(value !== linked);
-  const [environment, setEnvironment] = useState<string | null>(null);
+  const linkedTo = environments.find((one) => one === search.get('environment')) ?? null;
+  const [environment, setEnvironment] = useState<string | null>(linkedTo);
   const start = useChange(
     () => call<Erasure>('POST', '/v1/erasures', { [field]: value, environment: environment ?? undefined }),
     { opens: ({ id }) => `/erasures/${id}` },
@@ -72,11 +74,12 @@ function NewErasure() {
           value={value}
           onChange={(event) => setValue(event.currentTarget.value)}
           autoComplete="off"
+          description={value !== value.trim() && 'It begins or ends with white space, which counts.'}
         />
         <Select
           label="Environment"
           placeholder="Both environments"
-          data={['production', 'sandbox']}
+          data={environments}
           value={environment}
           onChange={setEnvironment}
           clearable

@@ -31,10 +31,11 @@ export function EventPage() {
       badge={type && <Note>event</Note>}
       back={{ to: '/deliveries', label: 'Deliveries' }}
       actions={
+        // Another event may have the same id in the other environment.
         loaded.data?.event.erased_at === null && (
           <Button
             component={Link}
-            to={erasePath('event_id', id)}
+            to={erasePath('event_id', id, loaded.data.event.environment)}
             variant="default"
             leftSection={<IconEraser size={16} />}
           >

@@ -1,5 +1,7 @@
 /** What the pages of erasures share: the names of the fields, and the link that begins one. */
+import type { Environment } from '@posthorn/core';
 import type { Erasure } from '@posthorn/operator-api';
+import { withQuery } from '../api.ts';
 
 export const erasureFields: Record<Erasure['field'], string> = {
   session_id: 'Session id',
@@ -13,7 +15,7 @@ export const unsentTexts: Record<Erasure['unsent'], string> = {
   deliver: 'Send them first, then erase',
 };
 
-/** Returns the path of the form with a value filled in. */
-export function erasePath(field: string, value: string): string {
-  return `/erasures?${new URLSearchParams({ field, value })}`;
+/** Returns the path of the form with a value filled in. Without an environment, it erases in both. */
+export function erasePath(field: string, value: string, environment?: Environment): string {
+  return withQuery('/erasures', { field, value, environment });
 }

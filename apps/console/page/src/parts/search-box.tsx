@@ -13,8 +13,11 @@ export function pageOfId(id: string): string {
   return `/${section}/${encodeURIComponent(id)}`;
 }
 
-/** An id that Posthorn made. Any other text may be the id of an event, an address, a session, a reference or a user. */
-const OWN_ID = /^(sub|dlv|rpl|rpb|ers|evt)_[\w-]+$/;
+/**
+ * An id that Posthorn made. Any other text may be the id of an event, an address, a session, a reference or a user, or
+ * the beginning of an id.
+ */
+const OWN_ID = /^(?:(?:sub|ers)_[\w-]{22}|(?:dlv|rpl|rpb)_[\w-]{26}|evt_[\w-]+)$/;
 
 /** Removes the quotes around a value that was copied from a chat, JSON or a log, and the comma after it. */
 function unquoted(text: string): string {
