@@ -22,6 +22,20 @@ describe('partitions', () => {
     expect(fill(new Partitions(1, 12), 1)).toEqual([12]);
   });
 
+  it.each([
+    ['with fewer slots than partitions', 2, [1, 1, 0]],
+    ['to one that gets jobs while the others use all slots', 12, [4, 7, 1]],
+  ])('gives a slot to one that has jobs and fewer slots, %s', (_, concurrency, active) => {
+    const partitions = new Partitions(3, concurrency);
+    for (const [i, one] of partitions.all.entries()) Object.assign(one, { state: 'busy', active: active[i] });
+    const [first, , third] = partitions.all;
+    expect(partitions.mayTakeNext(first!)).toBe(false);
+    first!.active -= 1;
+    expect(partitions.next()).toBe(third);
+    third!.taking = 1;
+    expect(partitions.mayTakeNext(first!)).toBe(true);
+  });
+
   it('counts those that may have jobs among those that share the slots', () => {
     const partitions = new Partitions(3, 12);
     const [first, second, third] = partitions.all;

@@ -101,7 +101,7 @@ export class Partitions {
     const [share, nowMs] = [this.#busyShare(), this.#now()];
     return (
       this.#rotate(({ state }) => state === 'unknown') ??
-      this.#rotate(
+      this.#fewestInFlight(
         (partition) => partition.state === 'busy' && partition.active < this.#shareOf(partition, nowMs, share),
       )
     );
@@ -145,13 +145,15 @@ export class Partitions {
 
   /**
    * Whether the script that ends a job also takes the next one of the same partition. It does not if the partition has
-   * more than its share of slots, if it could not be asked or is empty, or if the slot is needed to ask another partition.
+   * more than its share of slots, if it could not be asked or is empty, or if another one needs the slot: it is to be asked,
+   * or has jobs and fewer slots.
    */
   mayTakeNext(partition: Partition): boolean {
     if (partition.state === 'failed' || (partition.state === 'empty' && this.hasRoom())) return false;
     if (this.all.length === 1) return true;
     const nowMs = this.#now();
     if (partition.active > this.#shareOf(partition, nowMs)) return false;
+    if (!this.hasRoom() && this.#hasPoorer(partition, nowMs)) return false;
     const toAsk = this.all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
     if (nowMs - this.#givenUp.atMs > GIVEN_UP_MS) this.#givenUp = { slots: 0, atMs: nowMs };
     // Only one slot for each of those partitions, even if many jobs end at once.
@@ -218,6 +220,30 @@ export class Partitions {
   /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
   #shareOf({ crowdedUntilMs }: Partition, nowMs = this.#now(), busy = this.#busyShare()): number {
     return nowMs < crowdedUntilMs ? this.#evenShare() : busy;
+  }
+
+  /**
+   * Whether another one that has jobs has no slot, or at least two fewer than this one, and less than its share: with one
+   * fewer, the two would only change places.
+   */
+  #hasPoorer({ index, active }: Partition, nowMs: number): boolean {
+    const share = this.#busyShare();
+    return this.all.some(
+      (other) =>
+        other.index !== index &&
+        other.state === 'busy' &&
+        other.taking === 0 &&
+        (other.active === 0 || other.active < active - 1) &&
+        other.active < this.#shareOf(other, nowMs, share),
+    );
+  }
+
+  /** Of the partitions that fit, one with the fewest jobs in flight, in turn. */
+  #fewestInFlight(fits: (partition: Partition) => boolean): Partition | undefined {
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const partition of this.all)
+      if (partition.taking === 0 && fits(partition)) fewest = Math.min(fewest, partition.active);
+    return this.#rotate((partition) => partition.active === fewest && fits(partition));
   }
 
   /** The next partition in turn that fits and from which nothing is being taken. */

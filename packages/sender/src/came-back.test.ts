@@ -35,6 +35,11 @@ const raw = (body: string | Buffer, headers = '') =>
   ]);
 
 describe.each(senderKinds)('%s: what came back', (kind) => {
+  it('has the beginning of a body that says it is longer than what is read of one', async () => {
+    const { response } = await cameBack(await rawReceiver(raw('E'.repeat(100_000))), {}, kind);
+    expect(response).toMatchObject({ body: 'E'.repeat(EXCERPT), isBodyTruncated: true });
+  });
+
   it('has the body, the headers of interest, the IP and the times of a failed response', async () => {
     const receiver = await testReceiver((_request, response) => {
       const headers = { 'content-type': 'application/json', 'retry-after': '120', server: 'sample', 'x-secret': 'no' };

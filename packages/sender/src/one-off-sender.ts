@@ -172,10 +172,14 @@ function post(
   });
 }
 
-/** Bounds the interim responses of a request, and the bytes and chunks that arrive before its final status. */
+/** Bounds the interim responses of a request, the bytes before its final status, and the chunks. */
 function limitHead(request: ClientRequest, fail: (error: Error) => void): void {
   let interim = 0;
   let chunks = 0;
+  let hasStatus = false;
+  request.once('response', () => {
+    hasStatus = true;
+  });
   request.on('information', () => {
     interim += 1;
     if (interim > MAX_INTERIM_RESPONSES) fail(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
@@ -184,7 +188,8 @@ function limitHead(request: ClientRequest, fail: (error: Error) => void): void {
     socket.on('data', () => {
       chunks += 1;
       if (chunks > MAX_CHUNKS) fail(new ResponseError('TOO_MANY_CHUNKS'));
-      if (socket.bytesRead > MAX_HEAD_BYTES) fail(new ResponseError('RESPONSE_TOO_LARGE'));
+      // The chunk that completes the head may have much of the body.
+      if (!hasStatus && socket.bytesRead > MAX_HEAD_BYTES) fail(new ResponseError('RESPONSE_TOO_LARGE'));
     });
   });
 }

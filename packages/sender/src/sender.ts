@@ -241,7 +241,8 @@ class Attempt {
     const { excerptBytes } = this.#request;
     if (excerptBytes && errorOfStatus(statusCode) !== null) this.#excerpt = new BodyExcerpt(headers, excerptBytes);
     this.#settle({ kind: 'responded', statusCode, ip: connection.ip });
-    if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) connection.socket.destroy();
+    // With an excerpt, `ResponseLimits` ends a long body once its beginning has arrived.
+    if (!this.#excerpt && Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) connection.socket.destroy();
   }
 
   /** Most bodies arrive with the status, so only the others need a timer. */

@@ -15,17 +15,26 @@ const MAX_PARKED_PER_RUN = 200;
  */
 export const releaseAtRate =
   (lane: 'held' | 'overdue') =>
-  (context: DutyContext): Duty => ({
-    name: `release_${lane}`,
-    everyMs: AT_RATE_EVERY_MS,
-    onlyWithWork: true,
-    async run(partition) {
-      const limit = Math.max(1, Math.round((context.releasePerSecond * AT_RATE_EVERY_MS) / 1000));
-      await eachInTurn(await addressesToRelease(context.store, partition, lane), (subscriptionId) =>
-        releaseDeliveries(context.store, lane, subscriptionId, limit, context.clock.now()),
-      );
-    },
-  });
+  (context: DutyContext): Duty => {
+    /** The runs of each partition so far. */
+    const runs = new Map<number, number>();
+    /** What is released to an address in so many runs. */
+    const inRuns = (count: number) => Math.ceil((context.releasePerSecond * count * AT_RATE_EVERY_MS) / 1000);
+    return {
+      name: `release_${lane}`,
+      everyMs: AT_RATE_EVERY_MS,
+      onlyWithWork: true,
+      async run(partition) {
+        const run = runs.get(partition) ?? 0;
+        runs.set(partition, run + 1);
+        const limit = inRuns(run + 1) - inRuns(run);
+        if (limit === 0) return;
+        await eachInTurn(await addressesToRelease(context.store, partition, lane), (subscriptionId) =>
+          releaseDeliveries(context.store, lane, subscriptionId, limit, context.clock.now()),
+        );
+      },
+    };
+  };
 
 /**
  * Releases one parked delivery of each address, in random order so that every address gets a turn. Usually an attempt
