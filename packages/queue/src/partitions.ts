@@ -145,15 +145,15 @@ export class Partitions {
 
   /**
    * Whether the script that ends a job also takes the next one of the same partition. It does not if the partition has
-   * more than its share of slots, if it could not be asked or is empty, or if another one needs the slot: it is to be asked,
-   * or has jobs and fewer slots.
+   * more than its share of slots, if it could not be asked or is empty, or if another one needs the slot: it is to be
+   * asked, or has jobs and fewer slots.
    */
   mayTakeNext(partition: Partition): boolean {
     if (partition.state === 'failed' || (partition.state === 'empty' && this.hasRoom())) return false;
     if (this.all.length === 1) return true;
-    const nowMs = this.#now();
-    if (partition.active > this.#shareOf(partition, nowMs)) return false;
-    if (!this.hasRoom() && this.#hasPoorer(partition, nowMs)) return false;
+    const [share, nowMs] = [this.#busyShare(), this.#now()];
+    if (partition.active > this.#shareOf(partition, nowMs, share)) return false;
+    if (!this.hasRoom() && this.#hasPoorer(partition, nowMs, share)) return false;
     const toAsk = this.all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
     if (nowMs - this.#givenUp.atMs > GIVEN_UP_MS) this.#givenUp = { slots: 0, atMs: nowMs };
     // Only one slot for each of those partitions, even if many jobs end at once.
@@ -226,8 +226,7 @@ export class Partitions {
    * Whether another one that has jobs has no slot, or at least two fewer than this one, and less than its share: with one
    * fewer, the two would only change places.
    */
-  #hasPoorer({ index, active }: Partition, nowMs: number): boolean {
-    const share = this.#busyShare();
+  #hasPoorer({ index, active }: Partition, nowMs: number, share: number): boolean {
     return this.all.some(
       (other) =>
         other.index !== index &&
