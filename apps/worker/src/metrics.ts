@@ -20,7 +20,7 @@ export function createWorkerMetrics(registry: Registry) {
   });
   const arrival = new Histogram({
     name: 'posthorn_delivery_latency_seconds',
-    help: 'From acceptance of the event to a successful attempt',
+    help: 'From acceptance of the event (of a replay: from its creation) to a successful attempt',
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 1800, 7200, 43_200],
     registers,
   });
@@ -32,7 +32,7 @@ export function createWorkerMetrics(registry: Registry) {
   });
   const lateness = new Histogram({
     name: 'posthorn_retry_lateness_seconds',
-    help: 'From the time at which a retry was due to its start',
+    help: 'From the time at which a retry was due to its start, also if it was overdue and released at RELEASE_RATE',
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200],
     registers,
   });

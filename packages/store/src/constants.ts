@@ -95,7 +95,7 @@ export const VALUE_SEPARATOR = '\0';
 export const JOINT_JOB = 'joint';
 
 /** The fields of a delivery and of its address that decide what a worker has to do for a job, and that an attempt needs. */
-export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's', 'p'] as const;
+export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's', 'p', 'd'] as const;
 export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'] as const;
 /** The place of each of them, for reading by index. */
 export const DELIVERY_PLACES = placesOf(DELIVERY_FIELDS);

@@ -47,7 +47,7 @@ export type Begun =
       environment: Environment;
       subscriptionId: string;
       createdAtMs: number;
-      /** Null for a first attempt that was never postponed. */
+      /** When a retry was first due: also if it was overdue then. Null for a first attempt that was never postponed. */
       dueAtMs: number | null;
       isReplay: boolean;
       url: string;
@@ -154,7 +154,7 @@ function nextStep(
     environment,
     subscriptionId,
     createdAtMs: Number(created),
-    dueAtMs: dueAt == null ? null : Number(dueAt),
+    dueAtMs: dueAt == null ? null : Number(delivery[DELIVERY_PLACES.d] ?? dueAt),
     isReplay: delivery[DELIVERY_PLACES.o] != null,
     url: address[ADDRESS_PLACES.url] ?? '',
     sealedSecret: address[ADDRESS_PLACES.secret] ?? '',

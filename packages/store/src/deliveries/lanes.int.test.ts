@@ -9,7 +9,7 @@ import {
   laneLength,
   rescueJobs,
 } from '../index.ts';
-import { partitionPrefix, queueKey } from '../keys.ts';
+import { deliveryKey, partitionPrefix, prefixOfId, queueKey } from '../keys.ts';
 import { attempt, begin, deliver, event, loadOne, park, release, store, subscribe, time } from '../test-deliveries.ts';
 
 describe('parking', () => {
@@ -183,6 +183,25 @@ describe('an overdue retry', () => {
     expect(await release('overdue', subscription.id, 10)).toEqual([]);
     expect(await loadOne(job.deliveryId)).toMatchObject({ status: 'held', nextAttemptAtMs: null });
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([]);
+  });
+  it('says when it was first due, however often it is released, until its attempt is recorded', async () => {
+    const job = await retry((await subscribe()).id);
+    const dueAtMs = time.nowMs - 1 + 60_000;
+    const delivery = deliveryKey(prefixOfId(store, job.deliveryId), job.deliveryId);
+    const lateAndReleased = async (late: Parameters<typeof begin>[0]) => {
+      time.nowMs += HOUR_MS;
+      expect(await begin(late)).toEqual({ kind: 'overdue' });
+      const [released] = await release('overdue', job.subscriptionId, 1);
+      return released!;
+    };
+    const second = await lateAndReleased(await lateAndReleased(job));
+    expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 2, dueAtMs });
+    await attempt(job.deliveryId, 2, { kind: 'retry', nextAttemptAtMs: time.nowMs + 300_000 });
+    time.nowMs += 300_000;
+    expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 3, dueAtMs: time.nowMs });
+    await lateAndReleased(second);
+    await attempt(job.deliveryId, 3, { kind: 'succeeded' });
+    expect(await store.redis.hmget(delivery, 'd', 'x')).toEqual([null, null]);
   });
   it('has been due for more than a minute', async () => {
     const job = await retry((await subscribe()).id);

@@ -15,7 +15,7 @@
 --@include end-resume
 
 local key = deliveryKey(id)
-local found = call('HMGET', key, 'st', 'n', 's', 'c')
+local found = call('HMGET', key, 'st', 'n', 's', 'c', 'd')
 local st, sub, created = found[1], found[3], found[4]
 if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0} end
 local parked = call('ZCARD', KEY_PARKED .. sub)
@@ -35,6 +35,7 @@ local isRetry = nextAttemptAtMs ~= ''
 if isRetry then
   call('PEXPIREAT', responses, neededUntilMs)
   call('HSET', key, 'st', WAITING_FOR_RETRY, 'x', nextAttemptAtMs)
+  if found[5] then call('HDEL', key, 'd') end
   move(id, created, st, WAITING_FOR_RETRY)
 else
   fail(id, st, sub, created, reason, nowMs, neededUntilMs, retention)

@@ -3,8 +3,8 @@
 -- partition, empty for the partition of the call.
 -- Releases from the held lane only while the address is active. Deliveries in another lane of an address that is not
 -- active move to the held lane, except its trial and test deliveries (lib/may-pass.lua). An overdue delivery is due
--- now, so its next attempt is not overdue again; but if a slow worker has recorded an attempt meanwhile, the retry
--- keeps its later time.
+-- now, so its next attempt is not overdue again, and field d keeps when its retry was due before; but if a slow worker
+-- has recorded an attempt meanwhile, the retry keeps its later time.
 -- Returns for each lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error. An
 -- error in one lane does not affect the others.
 --@include delivery-key
@@ -44,7 +44,10 @@ local function release(lane, sub, limit)
         released[#released + 1] = HELD_NOW
       else
         local isRetry = attempts ~= '0'
-        if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then call('HSET', key, 'x', nowMs) end
+        if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then
+          if found[5] then call('HSETNX', key, 'd', found[5]) end
+          call('HSET', key, 'x', nowMs)
+        end
         local wasHeld = st == HELD
         if wasHeld then releaseHeld(id, created, isRetry, nowMs) end
         local waitsBehind = isRetry or wasHeld or lane == LANE_OVERDUE

@@ -8,7 +8,7 @@
 local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionMs)
   local key = deliveryKey(id)
   call('HSET', key, 'st', FAILED, 'f', nowMs, 'r', reason)
-  call('HDEL', key, 'x')
+  call('HDEL', key, 'x', 'd')
   call('PEXPIREAT', key, expiresAtMs)
   call('PEXPIREAT', KEY_RESPONSES .. id, expiresAtMs)
   move(id, created, st, FAILED)

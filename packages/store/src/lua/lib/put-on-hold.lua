@@ -6,7 +6,7 @@
 local function putOnHold(id, sub, created, st)
   local key = deliveryKey(id)
   call('HSET', key, 'st', HELD)
-  call('HDEL', key, 'x')
+  call('HDEL', key, 'x', 'd')
   move(id, created, st, HELD)
   call('ZADD', KEY_HELD .. sub, created, id)
 end

@@ -9,7 +9,7 @@ local function succeed(id, found, number, attempt, expiresAtMs, maxAttempts, res
   local key, st, sub = deliveryKey(id), found[1], found[3]
   call('HSET', key, 'st', SUCCEEDED, 'n', number, 'a' .. number, attempt)
   if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
-  if found[5] then call('HDEL', key, 'x') end
+  if found[5] then call('HDEL', key, 'x', 'd') end
   if maxAttempts ~= '' then call('HSET', key, 'm', maxAttempts) end
   call('PEXPIREAT', key, expiresAtMs)
   if responsesUntilMs ~= '' then
