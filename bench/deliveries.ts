@@ -30,8 +30,9 @@ interface Run {
 const PARTITIONS = 16;
 /** The share of a backlog before a worker is measured: V8 compiles until about 20,000 deliveries. */
 const WARM_UP = 0.4;
-/** How long an idle worker is watched. */
-const IDLE_MS = 10_000;
+/** How long an idle worker is watched, and how long before that it has been idle: V8 compiles for some seconds. */
+const IDLE_MS = 20_000;
+const IDLE_BEFORE_MS = 15_000;
 /** Events of a call. */
 const BATCH = 500;
 
@@ -64,7 +65,7 @@ async function runIdle(bench: Bench): Promise<Idle> {
   const worker = await bench.startApp('worker', env);
   const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
   const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await bench.redis.info('stats'))?.[1]);
-  await wait(3_000);
+  await wait(IDLE_BEFORE_MS);
   const [before, commandsBefore] = [await processUsage(worker.child.pid!), await commands()];
   await wait(IDLE_MS);
   const [after, commandsAfter] = [await processUsage(worker.child.pid!), await commands()];
