@@ -10,7 +10,7 @@ import type { Page } from 'playwright-core';
 import { atEnd, ownReceiver, ownStore, ownWorld } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { confirmed, holdBack } from './browser.ts';
-import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { atOverview, newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 /** Reloads the page, which gets the overview with these changes, and that not all is well. */
 async function showOverview(page: Page, changesOf: (body: Overview) => Partial<Overview>): Promise<void> {
@@ -18,7 +18,7 @@ async function showOverview(page: Page, changesOf: (body: Overview) => Partial<O
     const { body } = await on.operate('GET', '/v1/overview');
     await route.fulfill({ json: { ...body, all_well: false, ...changesOf(body) } });
   });
-  await page.reload();
+  await page.goto('/');
 }
 
 describe('the overview', () => {
@@ -46,7 +46,7 @@ describe('the overview', () => {
       await lastBeat;
       await deregisterWorker(store, worker.id);
     });
-    const { page, accessibilityFindings } = await signedIn();
+    const { page, accessibilityFindings } = await atOverview();
     const alert = page.getByRole('alert').filter({ hasText: 'Worker far-away:7 has reached nothing since' });
     await alert.waitFor();
     expect(await alert.locator('time').getAttribute('datetime')).toBe(new Date(since).toISOString());
@@ -171,7 +171,7 @@ describe('the overview', () => {
   it('says that all is well, then which address is paused, refreshes by itself, and links to it', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);
-    const { page } = await signedIn();
+    const { page } = await atOverview();
     await page.getByText('All is well').waitFor();
     await on.operate('POST', `/v1/subscriptions/${id}/pause`);
     await on.publish(sampleEvent());
@@ -192,7 +192,7 @@ describe('the overview', () => {
     const { id } = await on.subscribe(to.url, { description: 'Acme, since 2019' });
     atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
     await on.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
-    const { page, accessibilityFindings } = await signedIn();
+    const { page, accessibilityFindings } = await atOverview();
     const attention = page.getByRole('region', { name: 'Needs attention' });
     await attention.getByText('500, “<b>disk</b> full”, 20 times since').waitFor();
     await attention.getByText('Acme, since 2019').waitFor();
@@ -299,7 +299,7 @@ describe('a delivery', () => {
     const { id } = await ownSubscription(to);
     const { body: event } = await on.publish(sampleEvent());
     const [delivery] = await on.deliveries(`event_id=${event.id}`);
-    const { page } = await signedIn();
+    const { page } = await atOverview();
     for (const [wanted, path] of [
       [delivery.id, `deliveries/${delivery.id}`],
       [id, `subscriptions/${id}`],

@@ -6,7 +6,7 @@ import { ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import type { Visit } from './browser.ts';
 import { addManySubscriptions } from './many-subscriptions.ts';
-import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { atOverview, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 const PAUSED = 70;
 
@@ -86,7 +86,7 @@ describe('among 10,000 subscriptions', () => {
     const { id } = await ownSubscription(to);
     await on.publishBatch(Array.from({ length: 10 }, () => sampleEvent()));
     await eventually('the address to be failing', async () => (await on.subscription(id)).health.state === 'failing');
-    const operator = await signedIn();
+    const operator = await atOverview();
     const { page } = operator;
     await page.getByRole('link', { name: 'All paused' }).click();
     await page.getByText('70 subscriptions').waitFor();

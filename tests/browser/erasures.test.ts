@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { eventually, fakeClock, isDelivery } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { atOverview, newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 it('an event is counted, erased after a confirmation, and then shown as erased, with its deliveries', async () => {
   const to = await ownReceiver();
@@ -87,7 +87,7 @@ it('what was ticked for one erasure does not count for another one', async () =>
     await eventually('the count', async () => (await status()) === 'counted');
     erasures.push(id);
   }
-  const { page } = await signedIn();
+  const { page } = await atOverview();
   const tick = page.getByRole('checkbox', { name: 'The value below' });
   for (const id of erasures) {
     await page.getByRole('textbox', { name: 'Search' }).fill(id);

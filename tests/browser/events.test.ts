@@ -4,7 +4,7 @@ import { eventually } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
 import { ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { atOverview, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 describe('an event', () => {
   it('says why an address did not get it, for an address that is chosen or pasted, and keeps the question in its link', async () => {
@@ -87,7 +87,7 @@ describe('the search', () => {
     await arrived(await publish({ created_at: '2026-01-02T00:00:00Z' }));
     const ownId = await publish({ id: 'order-7', created_at: '2026-01-01T00:00:00Z', type: 'session.submitted' });
     await arrived(ownId);
-    const { page, accessibilityFindings, showIn, screenshot } = await signedIn();
+    const { page, accessibilityFindings, showIn, screenshot } = await atOverview();
     const items = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem');
     for (const value of [data.id, data.reference, data.metadata.user_id]) {
       await search(page, value);

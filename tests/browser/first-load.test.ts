@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
 import { OPERATOR_TOKEN } from '../world.ts';
-import { on, signedIn } from './own-visit.ts';
+import { atOverview, on, signedIn } from './own-visit.ts';
 
 const MAX_FIRST_LOAD_BYTES = 150_000;
 
@@ -73,7 +73,7 @@ describe('a path that names no page', () => {
 
 describe('a page whose code is gone, as after a deployment', () => {
   it('says so, leaves the other pages usable, and is shown after a reload', async () => {
-    const { page, problems } = await signedIn();
+    const { page, problems } = await atOverview();
     const isAudit = /\/assets\/audit-[^/]*\.js$/;
     await page.route(isAudit, (route) => route.fulfill({ status: 404 }));
     await page.getByRole('link', { name: 'Audit' }).click();

@@ -44,10 +44,16 @@ export async function visit(options: Parameters<typeof openVisit>[2] = {}): Prom
   return opened;
 }
 
-/** A visit of an operator, at the overview. */
+/** A visit of an operator, who has opened no page yet. */
 export async function signedIn(options: Parameters<typeof visit>[0] = {}): Promise<Visit> {
   const opened = await visit(options);
   await opened.context.addCookies([sessionCookie]);
+  return opened;
+}
+
+/** A visit of an operator, at the overview. */
+export async function atOverview(options: Parameters<typeof visit>[0] = {}): Promise<Visit> {
+  const opened = await signedIn(options);
   await opened.page.goto('/');
   await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
   return opened;

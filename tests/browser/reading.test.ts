@@ -5,7 +5,7 @@ import { eventually } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import { holdBack } from './browser.ts';
-import { on, ownSubscription, signedIn } from './own-visit.ts';
+import { atOverview, on, ownSubscription, signedIn } from './own-visit.ts';
 
 async function ownDelivery() {
   const to = await ownReceiver();
@@ -20,7 +20,7 @@ async function ownDelivery() {
 
 describe('the keyboard', () => {
   it('reaches the search field with / and Ctrl-K, and the content with the first link', async () => {
-    const { page } = await signedIn();
+    const { page } = await atOverview();
     const search = page.getByRole('search').getByRole('textbox');
     for (const keys of ['/', 'Control+k']) {
       await page.keyboard.press(keys);
@@ -178,7 +178,7 @@ describe('a time', () => {
 
   it('below a chart is in the same zone as the others, and names it', async () => {
     await ownDelivery();
-    const { page } = await signedIn({ timezoneId: 'Asia/Kolkata' });
+    const { page } = await atOverview({ timezoneId: 'Asia/Kolkata' });
     const chart = page.getByRole('figure', { name: 'Attempts over the last 24 hours' });
     await page.getByText('Last day').click();
     await chart.getByText('GMT+5:30').waitFor();
@@ -221,7 +221,7 @@ describe('a time', () => {
 
 describe('on paper', () => {
   it('a page has nothing but its content', async () => {
-    const { page } = await signedIn();
+    const { page } = await atOverview();
     await page.emulateMedia({ media: 'print' });
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.getByRole('navigation').waitFor({ state: 'hidden' });

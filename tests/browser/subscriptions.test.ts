@@ -4,7 +4,7 @@ import { isDelivery } from '@posthorn/testing';
 import { atEnd, ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
 import { confirmed, copyWith, holdBack } from './browser.ts';
-import { newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { atOverview, newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 describe('signing in', () => {
   it('refuses a wrong token, and then leads to the page that was asked for', async () => {
@@ -131,7 +131,7 @@ describe('signing in', () => {
 describe('a subscription', () => {
   it('is created with its types, shows its secret once, is validated, tested, and gets what is published', async () => {
     const to = await ownReceiver();
-    const { page } = await signedIn();
+    const { page } = await atOverview();
     await page.getByRole('link', { name: 'Subscriptions' }).click();
     await page.getByRole('link', { name: 'New subscription' }).first().click();
     await page.getByLabel('Address').fill('http://10.0.0.1/');
