@@ -30,6 +30,15 @@ describe('PUBLISHER_QUOTA', () => {
     expect(await on.publish(large())).toMatchObject({ status: 202 });
   });
 
+  it('counts what a publisher has stored with each of its keys, so that replacing one does not begin anew', async () => {
+    const newKey = `${PUBLISHER_KEY}-new`;
+    const PUBLISHER_KEYS = `billing:both:${PUBLISHER_KEY},billing:both:${newKey}`;
+    const on = await ownWorld({ workers: 0, ingests: 1, env: { PUBLISHER_QUOTA: '2mb', PUBLISHER_KEYS } });
+    expect(await on.publish(large(), newKey)).toMatchObject({ status: 202 });
+    await untilRefused(on, PUBLISHER_KEY);
+    expect(await on.publish(large(), newKey)).toMatchObject({ status: 429, body: { code: 'quota_exceeded' } });
+  });
+
   it('counts what all processes have accepted, also stopped ones, until the retention ends', async () => {
     const clock = fakeClock(Date.now());
     const env = { PUBLISHER_QUOTA: '2mb', RETENTION: '30d' };

@@ -74,6 +74,22 @@ describe('a session', () => {
     expect(stored.fingerprint).toBe('g18a25gyylEzy3-t4nJTLh8fzZDwGBTm6NNMoOfuDCc');
   });
 
+  it('lasts as long as its own token, of several that its operator has', async () => {
+    const [oldToken, newToken] = ['old'.padEnd(24, 'x'), 'new'.padEnd(24, 'y')];
+    const both = await world({ env: { OPERATOR_TOKENS: `ada:${oldToken},ada:${newToken}` } });
+    const env = { KEY_PREFIX: both.prefix, OPERATOR_TOKENS: `ada:${newToken}` };
+    const [older, newer] = [browser(both.consoleUrl), browser(both.consoleUrl)];
+    for (const [on, token] of [
+      [older, oldToken],
+      [newer, newToken],
+    ] as const)
+      expect((await signIn(on, token)).body).toMatchObject({ operator: 'ada', operators: ['ada'] });
+    const { consoleUrl } = await world({ env });
+    const statusWith = async ({ cookie }: ReturnType<typeof browser>) =>
+      (await fetch(`${consoleUrl}/v1/session`, { headers: { cookie: cookie! } })).status;
+    expect([await statusWith(older), await statusWith(newer)]).toEqual([401, 200]);
+  });
+
   it('opens Bull Board', async () => {
     const on = browser((await world()).consoleUrl);
     expect((await on.call('GET', '/queues')).status).toBe(401);

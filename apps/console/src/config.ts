@@ -24,13 +24,13 @@ export const consoleSettings = z.object({
     operatorTokens,
     'Secrets',
     'required',
-    '`name:token,…`; each token at least 24 printable ASCII characters (`openssl rand -base64 24`)',
+    '`name:token,…`; each token at least 24 printable ASCII characters (`openssl rand -base64 24`); a name may have several',
   ),
   OPERATOR_RATE_LIMIT: setting(
     wholeNumber(0, 1_000_000).default(5_000),
     'Operators',
     '`5000`',
-    'maximum calls per second for each operator token; `0` is off',
+    'maximum calls per second for each operator; `0` is off',
   ),
   SESSION_LIFETIME: setting(
     durationMs.default(12 * HOUR_MS),

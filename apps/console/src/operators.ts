@@ -33,7 +33,7 @@ export class Operators {
   readonly #options: OperatorsOptions;
   readonly #find: ReturnType<typeof createKeyring>;
   readonly #fingerprints: Fingerprints;
-  /** The fingerprints of the token of each operator, under each key. */
+  /** The fingerprints of the tokens of each operator, under each key. */
   readonly #ofTokens: ReadonlyMap<string, readonly string[]>;
   readonly #csrf = csrfSync({ size: 32, getTokenFromRequest: (request) => request.get(CSRF_HEADER) });
   readonly #sessions: { overHttps: RequestHandler; overHttp: RequestHandler };
@@ -41,10 +41,12 @@ export class Operators {
   constructor(options: OperatorsOptions) {
     const { OPERATOR_TOKENS: tokens, SECRET_ENCRYPTION_KEY: keys } = options.settings;
     this.#options = options;
-    this.names = tokens.map(({ name }) => name);
+    this.names = [...new Set(tokens.map(({ name }) => name))];
     this.#find = createKeyring(tokens);
     this.#fingerprints = createFingerprints(keys, 'posthorn token fingerprint', 'base64url');
-    this.#ofTokens = new Map(tokens.map(({ name, key }) => [name, this.#fingerprints.all(key)]));
+    const fingerprintsOf = (name: string) =>
+      tokens.filter((token) => token.name === name).flatMap(({ key }) => this.#fingerprints.all(key));
+    this.#ofTokens = new Map(this.names.map((name) => [name, fingerprintsOf(name)]));
     this.#sessions = { overHttps: sessionOver(true, options), overHttp: sessionOver(false, options) };
   }
 

@@ -20,13 +20,13 @@ export const ingestSettings = z.object({
     publisherKeys,
     'Secrets',
     'required',
-    '`name:environment:key,…` with environment `sandbox`, `production` or `both`; each key at least 24 printable ASCII characters',
+    '`name:environment:key,…` with environment `sandbox`, `production` or `both`; each key at least 24 printable ASCII characters; a name may have several',
   ),
   PUBLISHER_RATE_LIMIT: setting(
     wholeNumber(0, 1_000_000).default(0),
     'Publishers',
     '`0`',
-    'maximum events per second for each publisher key; a batch larger than that uses up a whole second; `0` is off',
+    'maximum events per second for each publisher; a batch larger than that uses up a whole second; `0` is off',
   ),
   PUBLISHER_QUOTA: setting(
     parsedBy(parseQuota, 'must be 0, a percentage such as 50%, or a size such as 2gb').default({

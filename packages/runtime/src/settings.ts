@@ -105,8 +105,8 @@ export function wholeNumber(min: number, max: number) {
 const MIN_KEY_LENGTH = 24;
 
 /**
- * A list `name:rest,name:rest,…` in which each name and each key is unique, and each key has at least
- * `MIN_KEY_LENGTH` characters and fits into a header.
+ * A list `name:rest,name:rest,…` in which each key is unique, has at least `MIN_KEY_LENGTH` characters and fits into a
+ * header. A name may have several keys, so that one can be replaced while both are in use.
  */
 function namedList<T extends { name: string; key: string }>(
   shape: string,
@@ -120,8 +120,8 @@ function namedList<T extends { name: string; key: string }>(
     if (!entries.every((entry) => entry !== undefined)) return undefined;
     const isUnique = (values: string[]) => new Set(values).size === values.length;
     // A key of two publishers would be the key of one of them only.
-    return isUnique(entries.map(({ name }) => name)) && isUnique(entries.map(({ key }) => key)) ? entries : undefined;
-  }, `must be ${shape}, each name once and each with a key of its own`).superRefine((entries, context) => {
+    return isUnique(entries.map(({ key }) => key)) ? entries : undefined;
+  }, `must be ${shape}, each entry with a key of its own`).superRefine((entries, context) => {
     const refuse = (isBad: (key: string) => boolean, messageOf: (names: string) => string) => {
       const names = entries.filter(({ key }) => isBad(key)).map(({ name }) => name);
       if (names.length > 0) context.addIssue({ code: 'custom', message: messageOf(names.join(', ')) });
