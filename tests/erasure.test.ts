@@ -1,8 +1,11 @@
 /** Erasures through the API: what is left of a person afterwards, what every other route says then, and that nothing more is sent. */
+import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Erasure } from '@posthorn/operator-api';
+import { createSecretBox } from '@posthorn/signing';
+import { startErasure } from '@posthorn/store';
 import { eventually, fakeClock, isDelivery, type Receiver } from '@posthorn/testing';
-import { ownReceiver, ownWorld } from './own.ts';
+import { ownReceiver, ownStore, ownWorld } from './own.ts';
 import { ENCRYPTION_KEY, sampleEvent, type World } from './world.ts';
 
 let clock: ReturnType<typeof fakeClock>;
@@ -250,6 +253,23 @@ describe('an erasure', () => {
     expect((await on.operate('POST', `/v1/erasures/${id}/confirm`, {})).status).toBe(409);
     expect((await on.operate('GET', '/v1/events/order:1')).body).toMatchObject({ erased_at: null, data });
     expect((await on.operate('GET', '/v1/audit?action=erasure.done')).body.data).toEqual([]);
+  });
+
+  it('can be cancelled after its confirmation only if no key opens its value, and says how far it came', async () => {
+    await publish();
+    const { id: fine } = await erase({ user_id: USER, confirm: true });
+    const refused = await on.operate('POST', `/v1/erasures/${fine}/cancel`);
+    expect([refused.status, refused.body.detail]).toEqual([409, 'It is confirmed already.']);
+    const request = { field: 'user_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;
+    const ofAnotherKey = (id: string) => createSecretBox([randomBytes(32)]).seal(USER, id);
+    const sealed = { ...request, seal: ofAnotherKey, isConfirmed: true };
+    const { id } = (await startErasure(await ownStore(on), sealed, clock.now(), { operator: 'ada' }))!;
+    expect(await read(id)).toMatchObject({ status: 'running', value: null });
+    const { status, body } = await on.operate('POST', `/v1/erasures/${id}/cancel`);
+    expect([status, body]).toEqual([200, expect.objectContaining({ status: 'cancelled', erased: expect.anything() })]);
+    const [entry] = (await on.operate('GET', '/v1/audit?action=erasure.cancelled')).body.data;
+    expect(entry).toMatchObject({ operator: 'tests', detail: { erasure_id: id, events: 0, erased_events: 0 } });
+    expect((await done(fine)).erased.events).toBe(1);
   });
 
   it('finds events that the search does not find because ingest does not index them', async () => {

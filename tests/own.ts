@@ -71,13 +71,13 @@ export async function overwriteSubscription(
   await redis.hset(`${prefix}:{0}:subscription:${subscriptionId}`, fields);
 }
 
-/** Opens the store of a world with one partition, for data that no API writes. The caller stops it. */
+/** Opens the store of a world, for data that no API writes. The caller stops it. */
 export async function openOwnStore({ env, prefix }: Pick<World, 'env' | 'prefix'>) {
   const opened = openStore(
     {
       REDIS_URL: env.REDIS_URL!,
       KEY_PREFIX: prefix,
-      PARTITIONS: 1,
+      PARTITIONS: Number(env.PARTITIONS ?? 1),
       RETENTION: 30 * DAY_MS,
       RETENTION_SUCCEEDED: 7 * DAY_MS,
     },

@@ -31,6 +31,7 @@ const SUMMARIES: Record<AuditAction, (detail: Detail, atMs: number) => string> =
   'replay.continued': (detail) => `Continued a bulk replay${progressText(detail)}.`,
   'erasure.started': erasureStartedText,
   'erasure.done': erasureDoneText,
+  'erasure.cancelled': erasureCancelledText,
   'session.started': () => 'Signed in.',
   'session.ended': () => 'Signed out.',
 };
@@ -152,6 +153,12 @@ function erasureDoneText({ field, erased_events: events, ended_deliveries: ended
   if (field === 'event_id') return `Erased the payload of an event.${unsent}`;
   const what = isNumber(events) ? ` of ${countOf(events, 'event', 'events')}` : '';
   return `Erased the payloads${what} of ${whose(field)}.${unsent}`;
+}
+
+function erasureCancelledText({ field, erased_events: erased, events }: Detail): string {
+  const progress =
+    isNumber(erased) && isNumber(events) ? ` when ${erased} of ${countOf(events, 'event', 'events')} were erased` : '';
+  return `Cancelled the erasure of the payloads of ${whose(field)}${progress}.`;
 }
 
 function typesText(types: unknown): string {

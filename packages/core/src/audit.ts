@@ -18,6 +18,7 @@ export const AUDIT_ACTIONS = [
   'replay.continued',
   'erasure.started',
   'erasure.done',
+  'erasure.cancelled',
   'session.started',
   'session.ended',
 ] as const;

@@ -107,7 +107,7 @@ const over: Record<ErasureStatus, string> = {
 };
 
 function decisionRoutes(api: Api, context: ConsoleContext): void {
-  const { store, clock, logger } = context;
+  const { store, secretBox, clock, logger } = context;
   const erasures = api.tagged('Erasures');
 
   erasures.post('/v1/erasures/{id}/confirm', {
@@ -134,11 +134,16 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
 
   erasures.post('/v1/erasures/{id}/cancel', {
     summary: 'Cancel one that is not confirmed',
+    description:
+      'One that is running can be cancelled only if no key in SECRET_ENCRYPTION_KEY opens its value: then `value` is null, and it can never end.',
     params: schemas.erasureParamsSchema,
     responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
     problems: ['conflict'],
     async handle({ params: { id }, caller }) {
-      const result = await cancelErasure(store, await findErasure(store, id), clock.now());
+      const erasure = await findErasure(store, id);
+      const { sealedValue } = erasure;
+      const cannotGoOn = sealedValue !== undefined && !secretBox.opens(sealedValue, id);
+      const result = await cancelErasure(store, erasure, clock.now(), { operator: caller, cannotGoOn });
       if (result === 'gone') missing('erasure');
       if (result !== 'advanced') throw new AppError('conflict', over[result]);
       logger.info({ erasure_id: id, operator: caller }, 'erasure.cancelled');

@@ -7,7 +7,12 @@ export const erasureSchema = z
   .strictObject({
     id: z.string(),
     field: z.enum(ERASURE_FIELDS).describe('What the value is'),
-    value: z.string().nullable().describe('Null as soon as nothing has to be looked for any more'),
+    value: z
+      .string()
+      .nullable()
+      .describe(
+        'Null as soon as nothing has to be looked for any more, and if no key in SECRET_ENCRYPTION_KEY opens it',
+      ),
     value_hmac: z
       .string()
       .describe('A hash of field and value (HMAC-SHA-256) that stays as proof; the list finds it by the value'),

@@ -88,16 +88,23 @@ export async function confirmErasure(
   });
 }
 
-/** Cancels an erasure that is not confirmed, and forgets what it has found. Returns why not, otherwise: it is gone, or its status. */
+/**
+ * Cancels an erasure that is not confirmed, and forgets what it has found; one that is running only if `cannotGoOn`.
+ * Returns why not, otherwise: it is gone, or its status.
+ */
 export async function cancelErasure(
   store: Store,
   erasure: Erasure,
   nowMs: number,
+  { operator = null, cannotGoOn = false }: Partial<AuditNote> & { cannotGoOn?: boolean } = {},
 ): Promise<'advanced' | 'gone' | ErasureStatus> {
+  const isRunning = erasure.status === 'running';
   const result = await advance(store, erasure, {
-    from: ['counting', 'counted'],
+    from: isRunning && cannotGoOn ? ['running'] : ['counting', 'counted'],
     to: 'cancelled',
     nowMs,
+    // The audit trail has the start of a running one.
+    auditEntry: isRunning ? auditEntry('erasure.cancelled', operator, erasure) : undefined,
     fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
   });
   if (result === 'advanced') await forgetProgress(store, erasure.id);
@@ -129,7 +136,7 @@ interface Advance {
   from: readonly ErasureStatus[];
   to: ErasureStatus;
   nowMs: number;
-  auditEntry?: AuditEntry;
+  auditEntry?: AuditEntry | undefined;
   fields?: Record<string, string | number>;
 }
 
@@ -146,11 +153,15 @@ async function advance(store: Store, { id }: Erasure, { from, to, nowMs, auditEn
 }
 
 /** What the audit trail says of an erasure: never the value. */
-function auditEntry(action: 'erasure.started' | 'erasure.done', operator: string | null, erasure: Erasure): AuditEntry {
+function auditEntry(
+  action: 'erasure.started' | 'erasure.done' | 'erasure.cancelled',
+  operator: string | null,
+  erasure: Erasure,
+): AuditEntry {
   const { id, field, environment, valueHmac, unsent, counts, confirmedAtMs } = erasure;
   const confirmedAt = confirmedAtMs === null ? {} : { confirmed_at: new Date(confirmedAtMs).toISOString() };
   const scope = { erasure_id: id, field, environment: environment ?? 'both', value_hmac: valueHmac, unsent };
-  const isCounted = action === 'erasure.done' || erasure.status === 'counted';
+  const isCounted = action !== 'erasure.started' || erasure.status === 'counted';
   return { operator, action, detail: { ...scope, ...confirmedAt, ...(isCounted && fieldsOfCounts(counts)) } };
 }
 

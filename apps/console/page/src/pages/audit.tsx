@@ -30,6 +30,7 @@ const actions: Record<AuditEntry['action'], string> = {
   'replay.continued': 'Bulk replay continued',
   'erasure.started': 'Erasure confirmed',
   'erasure.done': 'Erasure done',
+  'erasure.cancelled': 'Erasure cancelled',
   'session.started': 'Signed in',
   'session.ended': 'Signed out',
 };

@@ -44,6 +44,7 @@ function Content({ erasure }: { erasure: Erasure }) {
             {stateOf(erasure)}
           </Text>
           {status === 'waiting' && erasure.unsent === 'deliver' && <EndDeliveries id={erasure.id} />}
+          {cannotGoOn(erasure) && <CancelRunning id={erasure.id} />}
         </Stack>
       </Section>
       <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
@@ -130,6 +131,18 @@ function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: 
   );
 }
 
+/** Whether no key opens the value of a running erasure any more. */
+const cannotGoOn = ({ status, value }: Erasure) => status === 'running' && value === null;
+
+function CancelRunning({ id }: Pick<Erasure, 'id'>) {
+  const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done: 'Cancelled.' });
+  return (
+    <Group>
+      <ActionButton label="Cancel" variant="default" change={cancel} />
+    </Group>
+  );
+}
+
 /** Ends the deliveries for which an erasure waits: those that are held may take weeks. */
 function EndDeliveries({ id }: Pick<Erasure, 'id'>) {
   const end = useChange(() => call<Erasure>('POST', `/v1/erasures/${id}/confirm`, { unsent: 'end' }), {
@@ -158,8 +171,11 @@ function EndDeliveries({ id }: Pick<Erasure, 'id'>) {
   );
 }
 
-function stateOf({ status, found, erased }: Erasure): string {
+function stateOf(erasure: Erasure): string {
+  const { status, found, erased } = erasure;
   const events = amountText(found.events, 'event');
+  if (cannotGoOn(erasure))
+    return `It can't go on: no key in SECRET_ENCRYPTION_KEY opens its value. ${countText(erased.events)} of ${events} erased. Cancel it, and request it again.`;
   switch (status) {
     case 'counting':
       return 'Looking through all stored events. This takes seconds to minutes.';
@@ -174,6 +190,6 @@ function stateOf({ status, found, erased }: Erasure): string {
     case 'done':
       return `Done: ${erased.events === 1 ? 'the payload of 1 event is' : `the payloads of ${countText(erased.events)} events are`} erased.`;
     case 'cancelled':
-      return 'Cancelled: nothing was erased.';
+      return `Cancelled: ${erased.events === 0 ? 'nothing was' : `${countText(erased.events)} of ${events} were`} erased.`;
   }
 }
