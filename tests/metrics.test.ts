@@ -5,6 +5,8 @@ import { ownClient, ownReceiver, ownWorld } from './own.ts';
 import { redisServer } from './redis-servers.ts';
 import { sampleEvent } from './world.ts';
 
+type Client = ReturnType<typeof ownClient>;
+
 const NOTICE_SECRET = 'n'.repeat(32);
 
 /** A reader of a gauge of a worker, on a Redis of its own; of its samples, the one with these labels. */
@@ -70,4 +72,19 @@ it('knows the newly failing addresses, the oldest pause, and the notice that wai
   await world.operate('POST', `/v1/subscriptions/${id}/pause`);
   const ages = ['posthorn_oldest_pause_age_seconds', 'posthorn_oldest_notice_age_seconds'];
   for (const age of ages) await eventually(age, async () => ((await gauge(age)) ?? 0) > 0);
+});
+
+it.each([
+  [
+    'a key has been overwritten',
+    async (client: Client, prefix: string) => client.set(`${prefix}:{0}:deliveries:delayed`, 'x'),
+  ],
+  ['its user may not read', async (client: Client) => client.call('ACL', 'SETUSER', 'default', '-llen')],
+])('says that nothing could be read where %s, and keeps the metrics of the process', async (_why, breakRedis) => {
+  const { world, gauge, becomes, client } = await ownGauges();
+  await becomes('posthorn_redis_up', 1);
+  await breakRedis(client, world.prefix);
+  await becomes('posthorn_redis_up', 0);
+  expect(await gauge('posthorn_workers')).toBeUndefined();
+  expect(await gauge('posthorn_outage')).toBe(0);
 });

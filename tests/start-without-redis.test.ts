@@ -196,7 +196,16 @@ describe('apps that wait for their Redis', () => {
         await client.set('posthorn:{0}:audit', 'x');
       },
       [],
-      "Keep KEY_PREFIX, and move the key away: redis-cli RENAME 'posthorn:{0}:audit'",
+      "Keep KEY_PREFIX, and move the key away: redis-cli -c RENAME 'posthorn:{0}:audit' 'posthorn:{0}:audit:moved'.",
+    ],
+    [
+      'has a key of BullMQ of another type',
+      async (client: Client) => {
+        await client.hset('posthorn:installation', 'partitions', 1);
+        await client.set('posthorn:{0}:deliveries:delayed', 'x');
+      },
+      [],
+      'The key "posthorn:{0}:deliveries:delayed" in Redis is a string, but Posthorn keeps a zset there',
     ],
   ])('exit with 1 and one message if it turns out that it %s', async (_what, fill, extra, message) => {
     const [port, dir] = [await freePort(), newDir()];

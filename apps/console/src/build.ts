@@ -72,7 +72,11 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   });
   const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
   const registry = createMetrics('console');
-  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
+  registerInstallation(registry, {
+    isOpen: storage.isOpen,
+    read: () => readInstallation({ store, jobQueues }, clock.now),
+    logger,
+  });
   const failures = createAuthFailures({ registry, logger });
   const operators = new Operators({ store, settings, failures, clock });
   const tail = new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });

@@ -54,8 +54,12 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     onMismatch: (error) => exitAtOnce(logger, error),
   });
   const registry = createMetrics('ingest');
-  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
-  const publishers = settings.PUBLISHER_KEYS.map(({ name }) => name);
+  registerInstallation(registry, {
+    isOpen: storage.isOpen,
+    read: () => readInstallation({ store, jobQueues }, clock.now),
+    logger,
+  });
+  const publishers = [...new Set(settings.PUBLISHER_KEYS.map(({ name }) => name))];
   const quota = createPublisherQuota({
     store,
     quota: settings.PUBLISHER_QUOTA,
@@ -111,7 +115,7 @@ function publisherContext(
       redis: store.redis,
       keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
       perSecond: settings.PUBLISHER_RATE_LIMIT,
-      message: `This key may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
+      message: `This publisher may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
     }),
   };
 }

@@ -133,7 +133,11 @@ function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   queueRedis.on('error', onError);
   const jobQueues = createJobQueues({ redis: queueRedis, partitionPrefixes, onError });
   const registry = createMetrics('worker');
-  registerInstallation(registry, storage.isOpen, () => readInstallation({ store, jobQueues }, clock.now));
+  registerInstallation(registry, {
+    isOpen: storage.isOpen,
+    read: () => readInstallation({ store, jobQueues }, clock.now),
+    logger,
+  });
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
   const succeededEvents = createSucceededEvents(store, clock);

@@ -1,6 +1,8 @@
 /** The metrics that every app has: those of its process, and those of the whole installation, read from Redis. */
-import { StorageUnavailable, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
+import { MINUTE_MS, withTimeLimit } from '@posthorn/core';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { Logger } from './logger.ts';
+import { createSeldom } from './seldom.ts';
 import { shareResult } from './shared-result.ts';
 import { version } from './version.ts';
 
@@ -169,27 +171,28 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
 
 /**
  * Registers gauges of the installation, which is read from Redis once per scrape. A scrape lacks them if the storage is
- * not open yet, or Redis does not reply in time.
+ * not open yet, or they can't be read in time; the log says why.
  */
 export function registerInstallation(
   registry: Registry,
-  isOpen: () => boolean,
-  read: () => Promise<Installation>,
+  { isOpen, read, logger }: { isOpen: () => boolean; read: () => Promise<Installation>; logger: Logger },
 ): void {
   // All gauges and scrapes share a read that is in progress, so that reads do not pile up while Redis is unavailable.
   const readOnce = shareResult(read, 0);
+  const mayLog = createSeldom({ everyMs: MINUTE_MS });
   const installation = async (): Promise<Installation | undefined> => {
     if (!isOpen()) return undefined;
     try {
       return await withTimeLimit(READ_TIMEOUT_MS, readOnce());
-    } catch (error) {
-      if (error instanceof TimeLimitExceeded || error instanceof StorageUnavailable) return undefined;
-      throw error;
+    } catch (err) {
+      // This process has metrics of its own, which must not be missing whatever is wrong in Redis.
+      if (mayLog()) logger.warn({ err }, 'metrics.not_read');
+      return undefined;
     }
   };
   new Gauge({
     name: 'posthorn_redis_up',
-    help: '1 if Redis replied in time for this scrape; otherwise 0, and metrics read from Redis are absent',
+    help: '1 if the metrics read from Redis could be read in time for this scrape; otherwise 0, and they are absent',
     registers: [registry],
     async collect() {
       this.set((await installation()) ? 1 : 0);

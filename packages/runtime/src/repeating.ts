@@ -27,7 +27,7 @@ export function createRepeating({ name, everyMs, run, onStart, onStop, logger, n
   const stopping = new AbortController();
   const { signal } = stopping;
   let repetition: Promise<void> | undefined;
-  const mayLog = createSeldom(now);
+  const mayLog = createSeldom({ now });
   const repeat = async () => {
     for (;;) {
       await wait(typeof everyMs === 'function' ? everyMs() : everyMs, undefined, { signal }).catch(() => undefined);

@@ -3,6 +3,23 @@ import { DELIVERY_STATUSES, StartError, SUBSCRIPTION_STATUSES } from '@posthorn/
 import * as keys from './keys.ts';
 import type { Store } from './store.ts';
 
+/** Those of BullMQ's keys in a partition that it uses for all jobs. */
+const QUEUE_KEYS: readonly [name: string, type: string][] = [
+  ['wait', 'list'],
+  ['paused', 'list'],
+  ['active', 'list'],
+  ['prioritized', 'zset'],
+  ['delayed', 'zset'],
+  ['failed', 'zset'],
+  ['completed', 'zset'],
+  ['marker', 'zset'],
+  ['stalled', 'set'],
+  ['stalled-check', 'string'],
+  ['pc', 'string'],
+  ['meta', 'hash'],
+  ['events', 'stream'],
+];
+
 /** The keys whose names are known beforehand, with the type that Redis must report for them. */
 function fixedKeys(store: Store): [key: string, type: string][] {
   const ofPartition = (prefix: string): [string, string][] => [
@@ -29,6 +46,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.noticesKey(prefix), 'stream'],
     [keys.noticesDroppedKey(prefix), 'string'],
     [keys.subscriptionChangesKey(prefix), 'stream'],
+    ...QUEUE_KEYS.map(([name, type]): [string, string] => [keys.queueKey(prefix, name), type]),
   ];
   const first = keys.partitionPrefix(store, 0);
   return [
@@ -59,10 +77,15 @@ export async function checkKeys(store: Store): Promise<{ isEmpty: boolean }> {
     // With another prefix, an installation would begin again without its data.
     const advice =
       types[0] === 'hash'
-        ? `so another program has written it. Keep KEY_PREFIX, and move the key away: redis-cli RENAME '${key}' '<another name>'.`
+        ? `so another program has written it. Keep KEY_PREFIX, and move the key away: redis-cli -c RENAME '${key}' '${movedName(key)}'.`
         : `so another program uses KEY_PREFIX "${store.prefix}". ` +
           `Choose another KEY_PREFIX, or remove the key if nobody needs it (redis-cli DEL '${key}').`;
     throw new StartError(`The key "${key}" in Redis is a ${actual}, but Posthorn keeps a ${type} there, ${advice}`);
   }
   return { isEmpty: types.every((type) => type === 'none') };
+}
+
+/** A name for a key that is moved away. It has the same hash tag: a Cluster renames no key to one of another slot. */
+function movedName(key: string): string {
+  return `${key.includes('{') ? key : `{${key}}`}:moved`;
 }
