@@ -36,6 +36,48 @@ describe('partitions', () => {
     expect(partitions.mayTakeNext(first!)).toBe(true);
   });
 
+  /** Partitions with jobs without end and so many in flight, whose slots were all reserved just now. */
+  function busyWith(concurrency: number, active: number[], now: () => number) {
+    const partitions = new Partitions(active.length, concurrency, now);
+    for (const one of partitions.all) {
+      partitions.reserve(one);
+      Object.assign(one, { state: 'busy', taking: 0, active: active[one.index] });
+    }
+    return partitions;
+  }
+
+  it('gives up no more slots than one lacks, however many jobs end before it takes the first', () => {
+    let nowMs = 1_000_000;
+    const partitions = busyWith(10, [4, 4, 2], () => nowMs);
+    const [first, second, third] = partitions.all;
+    const ends = () => [first, second, first, second].map((one) => partitions.mayTakeNext(one!));
+    expect(ends()).toEqual([false, true, true, true]);
+    partitions.reserve(third!);
+    [third!.taking, third!.active, first!.active] = [0, 3, 3];
+    expect(ends()).toEqual([true, true, true, true]);
+    // The slot that was given up was lost, perhaps because another worker had the jobs; the clock was set back since.
+    Object.assign(third!, { active: 2, owed: 1, owedAtMs: nowMs + 3_600_000 });
+    first!.active = 4;
+    expect(ends()).toEqual([false, true, true, true]);
+    // Also the odd slot may change places by now.
+    nowMs += 51;
+    expect(ends()).toEqual([false, false, true, true]);
+  });
+
+  it('passes on a slot that cannot be divided evenly, but not with each job', () => {
+    let nowMs = 1_000_000;
+    const partitions = busyWith(3, [2, 1], () => nowMs);
+    const [first, second] = partitions.all;
+    expect(partitions.mayTakeNext(first!)).toBe(true);
+    nowMs += 50;
+    expect([1, 2].map(() => partitions.mayTakeNext(first!))).toEqual([false, true]);
+    first!.active -= 1;
+    expect(partitions.next()).toBe(second);
+    partitions.reserve(second!);
+    [second!.taking, second!.active] = [0, 2];
+    expect([first, second].map((one) => partitions.mayTakeNext(one!))).toEqual([true, true]);
+  });
+
   it('counts those that may have jobs among those that share the slots', () => {
     const partitions = new Partitions(3, 12);
     const [first, second, third] = partitions.all;

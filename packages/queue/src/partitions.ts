@@ -11,6 +11,11 @@ export interface Partition {
   taking: number;
   /** Jobs of it in flight. */
   active: number;
+  /** When slots were last reserved for it. */
+  reservedAtMs: number;
+  /** Slots that ending jobs of others have given up for it since, and when the last one was. */
+  owed: number;
+  owedAtMs: number;
   /** When it is asked again even without a marker: a delayed job is due, or `ASK_AGAIN_MS` have passed. */
   askAgainAtMs: number;
   /** How many jobs are taken from it at once. */
@@ -27,6 +32,11 @@ const ASK_AGAIN_MS = 5_000;
 const CROWDED_MS = 100;
 /** How long a slot counts as given up for another partition: by then the partition has taken it, or it was lost. */
 const GIVEN_UP_MS = 50;
+/**
+ * How long a partition keeps a slot that another one with jobs lacks only because they can't be divided evenly. Each
+ * change is a call of its own, while a job that ends takes the next one of its partition in the same call.
+ */
+const ODD_SLOT_MS = 50;
 
 /**
  * Jobs taken in one call: few at first, so that several workers share the jobs of one event and the first job starts
@@ -58,6 +68,9 @@ export class Partitions {
       state: 'unknown',
       taking: 0,
       active: 0,
+      reservedAtMs: 0,
+      owed: 0,
+      owedAtMs: 0,
       askAgainAtMs: 0,
       atOnce: FIRST_AT_ONCE,
       crowdedUntilMs: 0,
@@ -116,6 +129,8 @@ export class Partitions {
     const areOthersToAsk = this.#maybeMarked.length > 0 || this.all.some(isToAsk);
     const share = areOthersToAsk ? this.#evenShare() : this.#shareOf(partition);
     if (partition.state === 'unknown') this.#givenUp.slots = Math.max(0, this.#givenUp.slots - 1);
+    partition.owed = 0;
+    partition.reservedAtMs = this.#now();
     partition.taking = Math.max(1, Math.min(partition.atOnce, this.room(), share - partition.active));
     return partition.taking;
   }
@@ -153,9 +168,9 @@ export class Partitions {
     if (this.all.length === 1) return true;
     const [share, nowMs] = [this.#busyShare(), this.#now()];
     if (partition.active > this.#shareOf(partition, nowMs, share)) return false;
-    if (!this.hasRoom() && this.#hasPoorer(partition, nowMs, share)) return false;
+    if (!this.hasRoom() && this.#givesUpFor(partition, nowMs, share)) return false;
     const toAsk = this.all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
-    if (nowMs - this.#givenUp.atMs > GIVEN_UP_MS) this.#givenUp = { slots: 0, atMs: nowMs };
+    if (isOver(this.#givenUp.atMs, nowMs)) this.#givenUp = { slots: 0, atMs: nowMs };
     // Only one slot for each of those partitions, even if many jobs end at once.
     if (this.#givenUp.slots >= toAsk) return true;
     this.#givenUp.slots += 1;
@@ -223,18 +238,22 @@ export class Partitions {
   }
 
   /**
-   * Whether another one that has jobs has no slot, or at least two fewer than this one, and less than its share: with one
-   * fewer, the two would only change places.
+   * Whether the slot of a partition's job that ends goes to another one that has jobs, less than its share, and at least
+   * two slots fewer; or one fewer, if this one has had the odd slot for `ODD_SLOT_MS`. The other one is owed the slot,
+   * so that many jobs that end at once don't give up more than it lacks.
    */
-  #hasPoorer({ index, active }: Partition, nowMs: number, share: number): boolean {
-    return this.all.some(
-      (other) =>
-        other.index !== index &&
-        other.state === 'busy' &&
-        other.taking === 0 &&
-        (other.active === 0 || other.active < active - 1) &&
-        other.active < this.#shareOf(other, nowMs, share),
-    );
+  #givesUpFor({ index, active, reservedAtMs }: Partition, nowMs: number, share: number): boolean {
+    const mayKeep = nowMs - reservedAtMs < ODD_SLOT_MS ? 1 : 0;
+    const poorer = this.all.find((other) => {
+      if (other.index === index || other.state !== 'busy' || other.taking > 0) return false;
+      if (isOver(other.owedAtMs, nowMs)) other.owed = 0;
+      const slots = other.active + other.owed;
+      return slots < active - mayKeep && slots < this.#shareOf(other, nowMs, share);
+    });
+    if (!poorer) return false;
+    poorer.owed += 1;
+    poorer.owedAtMs = nowMs;
+    return true;
   }
 
   /** Of the partitions that fit, one with the fewest jobs in flight, in turn. */
@@ -256,4 +275,9 @@ export class Partitions {
     }
     return undefined;
   }
+}
+
+/** Whether a slot that was given up then does not count any more. The clock may have been set back since. */
+function isOver(givenUpAtMs: number, nowMs: number): boolean {
+  return Math.abs(nowMs - givenUpAtMs) > GIVEN_UP_MS;
 }
