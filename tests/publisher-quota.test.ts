@@ -59,6 +59,19 @@ describe('PUBLISHER_QUOTA', () => {
     expect(await on.publish(large())).toMatchObject({ status: 429, body: { code: 'quota_exceeded' } });
   });
 
+  it('counts events whose first reply was lost: they are stored already, since the same call', async () => {
+    const clock = fakeClock(Date.now());
+    const on = await ownWorld({ workers: 0, ingests: 1, env: { PUBLISHER_QUOTA: '1mb' }, clock });
+    const other = await ownWorld({ workers: 0, ingests: 1, env: { KEY_PREFIX: on.prefix }, clock });
+    const events = Array.from({ length: 15 }, (_, i) => ({ ...large(), id: `evt:${i}` }));
+    // What Redis has done of a call that it gets twice.
+    for (const event of events) expect(await other.publish(event)).toMatchObject({ status: 202 });
+    await on.redis.del(`${on.prefix}:stored:tests`);
+    const statuses = new Set<number>();
+    for (const event of events) statuses.add((await on.publish(event)).status);
+    expect([...statuses]).toEqual([200, 429]);
+  });
+
   it('refuses those events of a batch that exceed it, and says when to repeat them', async () => {
     const on = await ownWorld({ workers: 0, env: { PUBLISHER_QUOTA: '1mb' } });
     const { status, headers, body } = await on.publishBatch(Array.from({ length: 300 }, () => large(15_000)));

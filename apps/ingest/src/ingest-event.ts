@@ -118,7 +118,9 @@ export async function ingestEvent(
     const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
     written = 'created' in result ? stored : result.kept;
     // Before anything else can fail: the event takes memory whatever the publisher is told, and its repeats are not new.
-    if ('created' in result) context.quota.count(publisher.name, event, stored.subscriptionIds.length);
+    // One that was accepted in this millisecond is new too: the reply to the first try of this call was lost.
+    const isNew = 'created' in result || result.kept.acceptedAtMs === nowMs;
+    if (isNew) context.quota.count(publisher.name, event, written.subscriptionIds.length);
     const completing =
       'created' in result
         ? completeNew(context, stored, result.created)
@@ -238,7 +240,8 @@ function checkEnvironment(environment: Environment, keyEnvironment: Subscription
 }
 
 /**
- * Compares the content, whatever the order of keys. A repeat without `created_at` matches any time of the stored event.
+ * Compares the content, whatever the order of keys: data of another length as JSON are others. (Of a large kept event
+ * whose data differ like that, Redis returns none, so that small repeats of large events cost little.) A repeat without `created_at` matches any time of the stored event.
  * The payload of an erased event is gone, so any payload matches it.
  */
 function isSameEvent({ event: kept, erasedAtMs }: StoredEvent, event: Event, hadCreatedAt: boolean): boolean {
@@ -247,6 +250,7 @@ function isSameEvent({ event: kept, erasedAtMs }: StoredEvent, event: Event, had
     (!hadCreatedAt || kept.createdAt === event.createdAt) &&
     (erasedAtMs !== undefined ||
       kept.dataJson === event.dataJson ||
-      isDeepStrictEqual(parseJson(kept.dataJson), parseJson(event.dataJson)))
+      (kept.dataJson.length === event.dataJson.length &&
+        isDeepStrictEqual(parseJson(kept.dataJson), parseJson(event.dataJson))))
   );
 }

@@ -1,5 +1,4 @@
 /** What an event can be found by besides its id: its session, the publisher's reference, and the user. */
-import { parseJson } from './basics/json.ts';
 import type { Event } from './event.ts';
 
 /** The parameters of a search. They stand for `data.id`, `data.reference` and `data.metadata.user_id`. */
@@ -19,9 +18,12 @@ export interface SessionFacts {
   userId: string | null;
 }
 
-/** Reads the session of an event, the data of which was valid when it was accepted. */
+/**
+ * Reads the session of an event, the data of which was valid when it was accepted. Only texts are read, which
+ * `JSON.parse` keeps as they are: `parseJson` may take twenty times as long.
+ */
 export function sessionFacts({ dataJson }: Pick<Event, 'dataJson'>): SessionFacts {
-  return factsOf(parseJson(dataJson) as Snapshot);
+  return factsOf(JSON.parse(dataJson) as Snapshot);
 }
 
 type Snapshot = Record<string, unknown> & { metadata?: unknown };
@@ -42,16 +44,20 @@ function factsOf(data: Snapshot): SessionFacts {
 
 /** The terms that an event with this valid `data` is found by. */
 export function searchTermsOf(data: Snapshot): SearchTerm[] {
-  const { sessionId, reference, userId } = factsOf(data);
+  return termsOf(factsOf(data));
+}
+
+/** The terms that an event of this session is found by. */
+export function termsOf({ sessionId, reference, userId }: SessionFacts): SearchTerm[] {
   const terms: SearchTerm[] = [{ field: 'session_id', value: sessionId }];
   if (reference !== null) terms.push({ field: 'reference', value: reference });
   if (userId !== null) terms.push({ field: 'user_id', value: userId });
   return terms;
 }
 
-/** Whether an event has one of the terms. */
-export function hasTerm({ dataJson }: Pick<Event, 'dataJson'>, terms: readonly SearchTerm[]): boolean {
-  const own = searchTermsOf(parseJson(dataJson) as Snapshot);
+/** Whether an event of this session has one of the terms. */
+export function hasTerm(facts: SessionFacts, terms: readonly SearchTerm[]): boolean {
+  const own = termsOf(facts);
   return terms.some((term) => own.some(({ field, value }) => field === term.field && value === term.value));
 }
 

@@ -48,7 +48,7 @@ export {
 } from './events/events.ts';
 export { type FanOutContext, finishFanOuts, makeDeliveries } from './events/make-deliveries.ts';
 export { createMatcher, type Match, type Matcher } from './events/matcher.ts';
-export { announceSearch, isSearchOn, searchEvents } from './events/search-index.ts';
+export { announceSearch, type FoundEvent, isSearchOn, searchEvents } from './events/search-index.ts';
 export { type SucceededDelivery, shortenEvents } from './events/shorten-events.ts';
 export { type CreatedDelivery, createDeliveries, storeEvent } from './events/store-event.ts';
 export { MAX_DELIVERIES } from './events/store-events.ts';

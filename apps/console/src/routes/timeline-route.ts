@@ -1,8 +1,8 @@
 /** The route that finds events by session, reference or user, and shows them with their deliveries: `GET /v1/timeline`. */
-import { outOfOrder, SEARCH_FIELDS, type SearchTerm, sessionFacts } from '@posthorn/core';
+import { outOfOrder, SEARCH_FIELDS, type SearchTerm } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
-import { deliveriesOfEvent, isSearchOn, type StoredDelivery, type StoredEvent, searchEvents } from '@posthorn/store';
+import { deliveriesOfEvent, type FoundEvent, isSearchOn, type StoredDelivery, searchEvents } from '@posthorn/store';
 import type { z } from 'zod';
 import type { ConsoleContext } from '../context.ts';
 import { instant } from '../instant.ts';
@@ -46,14 +46,14 @@ function termsOf(query: z.output<typeof schemas.timelineQuerySchema>): SearchTer
 }
 
 interface LoadedEvent {
-  stored: StoredEvent;
+  stored: FoundEvent;
   deliveries: StoredDelivery[];
   more: boolean;
 }
 
 function serializeTimeline(loaded: readonly LoadedEvent[], retentionMs: number): schemas.Timeline['data'] {
-  const items = loaded.map(({ stored: { ref: id, event, acceptedAtMs, trace }, ...rest }) => ({
-    ...sessionFacts(event),
+  const items = loaded.map(({ stored: { ref: id, event, session, acceptedAtMs, trace }, ...rest }) => ({
+    ...session,
     ...rest,
     id,
     event,

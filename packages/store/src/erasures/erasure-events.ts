@@ -4,12 +4,13 @@ import {
   type Erasure,
   type EventRef,
   isFinished,
-  parseJson,
   type SearchTerm,
-  searchTermsOf,
+  sessionFacts,
+  termsOf,
 } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
+import { createBreaks } from '../events/breaks.ts';
 import { deliveryIdsOf } from '../events/deliveries-of-event.ts';
 import { encodeErased, type StoredEvent } from '../events/event-record.ts';
 import { findEvents, keepEvent, loadExactly, prefixOfEvent } from '../events/events.ts';
@@ -101,10 +102,15 @@ async function readNext(
   const found = await runScript(store, 'scanEvents', keys.partitionPrefix(store, partition), values);
   if (found.cursor === 'restart') return { events: [], cursor: '0', run: found.run };
   const events: StoredEvent[] = [];
+  const breaks = createBreaks();
   for (const some of chunksOf(found.keys, EVENTS_AT_ONCE)) {
     const refs = some.flatMap((key) => refOf(store, key));
     const loaded = await Promise.all(refs.map((ref) => loadExactly(store, ref)));
-    for (const stored of loaded) if (stored && isWanted(stored, erased)) events.push(stored);
+    for (const stored of loaded) {
+      if (!stored) continue;
+      await breaks.before(stored.event.dataJson.length);
+      if (isWanted(stored, erased)) events.push(stored);
+    }
   }
   return found.cursor === '0' ? { events } : { events, cursor: found.cursor, run: found.run };
 }
@@ -209,7 +215,7 @@ export async function eraseEvent(
   nowMs: number,
 ): Promise<void> {
   const { ref, event } = stored;
-  const terms = searchTermsOf(parseJson(event.dataJson) as Record<string, unknown>);
+  const terms = termsOf(sessionFacts(event));
   await runScript(store, 'eraseEvent', prefixOfEvent(store, ref), {
     id,
     event: ref,

@@ -11,7 +11,7 @@ import type { StoredEvent } from './event-record.ts';
 /** At most `limit` deliveries: subscription by subscription, the first delivery and then its replays. `hasMore`: there may be more. */
 export async function deliveriesOfEvent(
   store: Store,
-  { ref, subscriptionIds }: StoredEvent,
+  { ref, subscriptionIds }: Pick<StoredEvent, 'ref' | 'subscriptionIds'>,
   limit: number,
 ): Promise<{ deliveries: StoredDelivery[]; hasMore: boolean }> {
   const looked = subscriptionIds.slice(0, limit);

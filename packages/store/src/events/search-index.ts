@@ -18,10 +18,13 @@ import {
   hasTerm,
   knownOrNew,
   type SearchTerm,
+  type SessionFacts,
+  sessionFacts,
 } from '@posthorn/core';
 import { GRACE_MS } from '../constants.ts';
 import { allPrefixes, installationKey, searchKey } from '../keys.ts';
 import type { Store } from '../store.ts';
+import { createBreaks } from './breaks.ts';
 import type { StoredEvent } from './event-record.ts';
 import { loadEvent } from './events.ts';
 import { packUuid, unpackUuid } from './pack-data.ts';
@@ -128,7 +131,7 @@ export async function searchEvents(
   environment: Environment | undefined,
   limit: number,
   nowMs: number,
-): Promise<{ events: StoredEvent[]; hasMore: boolean }> {
+): Promise<{ events: FoundEvent[]; hasMore: boolean }> {
   const { nameOf, numberAt, oldestAt } = slices(store);
   const hashes = terms.map(hashOf);
   const prefixes = allPrefixes(store);
@@ -158,10 +161,25 @@ export async function searchEvents(
   const newestFirst = [...found.values()].sort(
     (a, b) => b.acceptedAtMs - a.acceptedAtMs || b.createdAtMs - a.createdAtMs,
   );
-  const loaded = await Promise.all(newestFirst.slice(0, limit).map(({ ref }) => loadEvent(store, ref)));
-  // One may have expired meanwhile, or have been erased.
-  const events = loaded.filter((stored): stored is StoredEvent => stored !== undefined && isWanted.event(stored));
+  const events: FoundEvent[] = [];
+  const breaks = createBreaks();
+  for (const some of chunksOf(newestFirst.slice(0, limit), EVENTS_AT_ONCE)) {
+    for (const stored of await Promise.all(some.map(({ ref }) => loadEvent(store, ref)))) {
+      // It may have expired meanwhile, or have been erased.
+      if (!stored || stored.erasedAtMs !== undefined) continue;
+      const { dataJson, ...event } = stored.event;
+      await breaks.before(dataJson.length);
+      const session = sessionFacts({ dataJson });
+      if (hasTerm(session, terms)) events.push({ ...stored, event, session });
+    }
+  }
   return { events, hasMore: found.size > limit || budget.left <= 0 };
+}
+
+/** An event that a search has found, without its data, which may be large. */
+export interface FoundEvent extends Omit<StoredEvent, 'event'> {
+  event: Omit<Event, 'dataJson'>;
+  session: SessionFacts;
 }
 
 /** What a search keeps of an event that it has found. Many lists have `limit` of them, and an event may be large. */
@@ -184,6 +202,7 @@ async function newestOfList(
 ): Promise<Iterable<Found>> {
   const found = new Map<EventRef, Found>();
   const mayGoOn = () => found.size <= limit && budget.left > 0;
+  const breaks = createBreaks();
   // From the end: entries that are added meanwhile move others into the next chunk, where they are found again, never out of it.
   for (let end = -1; mayGoOn(); end -= CHUNK) {
     const entries = await store.redis.lrange(key, end - CHUNK + 1, end);
@@ -195,7 +214,9 @@ async function newestOfList(
       budget.left -= some.length * LOOKS_FOR_AN_EVENT;
       const loaded = await Promise.all(some.map((ref) => loadEvent(store, ref)));
       for (const stored of loaded) {
-        if (!stored || !isWanted.event(stored)) continue;
+        if (!stored) continue;
+        await breaks.before(stored.event.dataJson.length);
+        if (!isWanted.event(stored)) continue;
         const { ref, acceptedAtMs, event } = stored;
         found.set(ref, { ref, acceptedAtMs, createdAtMs: Date.parse(event.createdAt) });
       }
@@ -207,7 +228,7 @@ async function newestOfList(
 
 /** Whether an event that has not been erased has one of the terms. */
 export function hasOwnTerm({ event, erasedAtMs }: StoredEvent, terms: readonly SearchTerm[]): boolean {
-  return erasedAtMs === undefined && hasTerm(event, terms);
+  return erasedAtMs === undefined && hasTerm(sessionFacts(event), terms);
 }
 
 /** Says to the console whether ingest indexes events (`EVENT_SEARCH`). */

@@ -206,3 +206,24 @@ describe('fan-out', () => {
     expect(await laneLength(store, 'held', paused.id)).toBe(1);
   });
 });
+
+describe('a repeat of a large event', () => {
+  const data = (extra: string) => `{"id":"s","status":"x","long":"${'é'.repeat(9_000)}"${extra}}`;
+  const send = async (dataJson: string) => {
+    const sent = event({ id: 'large', dataJson });
+    const { id } = await subscribe();
+    const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: [id] };
+    return await storeEvent(store, stored, { withDeliveries: true });
+  };
+  it('gets its data for a comparison only if they have the same length, else what is before them', async () => {
+    await send(data(',"a":1'));
+    for (const [repeated, kept] of [
+      [data(',"b":2'), data(',"a":1')],
+      [data(',"a":10'), ''],
+      ['{"id":"s","status":"x"}', ''],
+    ] as const) {
+      const result = await send(repeated);
+      expect(result).toMatchObject({ kept: { event: { id: 'large', dataJson: kept }, acceptedAtMs: time.nowMs } });
+    }
+  });
+});

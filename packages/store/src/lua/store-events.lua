@@ -9,7 +9,7 @@
 -- follows from the end of the delivery. `other` is the reference of the event's other form, empty if its id is new.
 -- Returns for each event one of these:
 --   a text with a letter for the state of each delivery
---   {the event stored before}, with 'other' if it is stored under that reference
+--   {the event stored before (see keptText)}, with 'other' if it is stored under that reference
 --   {'outdated'} if the topics have changed since the event was matched: nothing is stored of it
 --@include make
 --@include first-job
@@ -26,6 +26,15 @@ local function areOutdated(topicsVersion)
   return topicsVersion ~= currentTopics
 end
 
+-- Returns the text of a stored event. If its data are long, and the new event's have another length, the content is
+-- another one too: then only what is before the data, so that a small repeat of a large event costs little.
+local function keptText(key, newText)
+  local text = call('GET', key)
+  local dataAt = string.find(text, '\n', 1, true) or #text
+  if #text - dataAt <= MAX_EVENT_AT_ONCE or #text - dataAt == #newText - string.find(newText, '\n', 1, true) then return text end
+  return string.sub(text, 1, dataAt)
+end
+
 indexed = {}
 local _, problem = pcall(function()
   for home, partition, topicsVersion, slice, searchUntilMs, eventCount in partitions do
@@ -37,14 +46,14 @@ local _, problem = pcall(function()
       local key, asJoint = KEY_EVENT .. event, string.sub(event, 1, 1) == '/'
       local kept = isOutdated and {'outdated'}
       if not kept and other ~= '' and call('EXISTS', KEY_EVENT .. other) == 1 then
-        kept = {call(asJoint and 'GET' or 'HGETALL', KEY_EVENT .. other), 'other'}
+        kept = {asJoint and keptText(KEY_EVENT .. other, text) or call('HGETALL', KEY_EVENT .. other), 'other'}
       end
       if not kept then
         if asJoint then
           -- Nothing is written yet: `make` writes the event's text into the delivery's record.
           kept = call('EXISTS', key) == 1 and {call('HGETALL', key)}
         else
-          kept = not call('SET', key, text, 'NX', 'PXAT', expiresAtMs) and {call('GET', key)}
+          kept = not call('SET', key, text, 'NX', 'PXAT', expiresAtMs) and {keptText(key, text)}
         end
       end
       local states, fields = '', asJoint and not kept and textFields(text) or nil
