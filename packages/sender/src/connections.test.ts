@@ -65,6 +65,18 @@ describe('connections of deliveries', () => {
     expect(await from.send(post(receiver.url))).toEqual(responded());
     expect(receiver.connections()).toBe(2);
   });
+  it('cost an attempt if the receiver closes them after it had time to work on the request', async () => {
+    const receiver = await testReceiver();
+    let nowMs = 0;
+    const from = testSender({ now: () => nowMs });
+    await from.send(post(receiver.url));
+    receiver.answerWith((_request, response) => {
+      nowMs += 2_000;
+      response.socket?.resetAndDestroy();
+    });
+    expect(await from.send(post(receiver.url))).toMatchObject({ kind: 'connection_failed' });
+    expect([receiver.requests.length, receiver.connections()]).toEqual([2, 1]);
+  });
   it('are not kept if the receiver has responded without reading the request', async () => {
     const sockets: Socket[] = [];
     const server = createTcpServer((socket) => {

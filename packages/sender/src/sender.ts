@@ -38,6 +38,12 @@ export interface SenderOptions {
   cpuNow?: (() => number) | undefined;
 }
 
+/**
+ * If a kept connection ends this soon after a request was written, its receiver had closed it before: the end was on its
+ * way, for as long as a slow network or a busy process takes.
+ */
+const CLOSED_BEFORE_MS = 2_000;
+
 interface Context {
   connect: Connect;
   connections: Connections;
@@ -45,6 +51,7 @@ interface Context {
   inFlight: ActiveList<Attempt>;
   userAgent: string;
   timeoutMs: number;
+  now: () => number;
 }
 
 /** The sender of deliveries. It keeps connections for up to a minute. */
@@ -60,6 +67,7 @@ export function createSender(options: SenderOptions): Sender {
     inFlight: new ActiveList(),
     userAgent: options.userAgent,
     timeoutMs: options.timeoutMs,
+    now,
   };
   // One listener for all attempts: adding one for each costs more than signing a delivery.
   options.signal?.addEventListener('abort', () => {
@@ -87,7 +95,7 @@ class Attempt {
   #connection: Connection | undefined;
   #isReused = false;
   #isSettled = false;
-  #sentAt = 0;
+  #sentAt: number | undefined;
   #firstByteMs: number | null = null;
   #excerpt: BodyExcerpt | undefined;
   #bodyLimit: NodeJS.Timeout | undefined;
@@ -205,7 +213,7 @@ class Attempt {
       controller.abort(new ResponseError('CLOSED'));
       return;
     }
-    this.#sentAt = performance.now();
+    this.#sentAt = this.#context.now();
     connection.limits.begin();
   }
 
@@ -237,12 +245,17 @@ class Attempt {
       return;
     }
     connection.limits.statusSeen(this);
-    this.#firstByteMs = Math.round(performance.now() - this.#sentAt);
+    this.#firstByteMs = Math.round(this.#sinceSentMs());
     const { excerptBytes } = this.#request;
     if (excerptBytes && errorOfStatus(statusCode) !== null) this.#excerpt = new BodyExcerpt(headers, excerptBytes);
     this.#settle({ kind: 'responded', statusCode, ip: connection.ip });
     // With an excerpt, `ResponseLimits` ends a long body once its beginning has arrived.
     if (!this.#excerpt && Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) connection.socket.destroy();
+  }
+
+  /** The time since the request was written; 0 if it was not. */
+  #sinceSentMs(): number {
+    return this.#sentAt === undefined ? 0 : this.#context.now() - this.#sentAt;
   }
 
   /** Most bodies arrive with the status, so only the others need a timer. */
@@ -254,10 +267,11 @@ class Attempt {
     clearTimeout(this.#bodyLimit);
     connection.socket.destroy();
     if (this.#isSettled) return;
-    // The receiver had closed a kept connection and most likely saw nothing of the request: it is sent again over a new
-    // one.
+    // The receiver had closed a kept connection while the request was on its way, and most likely saw nothing of it: it
+    // is sent again over a new one. What ends later, it had time to work on.
     const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
-    if (this.#isReused && (isClosed || connection.limits.received() === 0)) this.#connect();
+    const isSoon = this.#sinceSentMs() < CLOSED_BEFORE_MS;
+    if (this.#isReused && isSoon && (isClosed || connection.limits.received() === 0)) this.#connect();
     else this.#end(this.#statusIn(connection) ?? resultOfError(error, connection.ip));
   }
 }
