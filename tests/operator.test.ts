@@ -211,6 +211,7 @@ describe('Bull Board', () => {
   it.each([
     ['jobsPerPage=101', 'jobsPerPage'],
     ['activeQueue=%25', 'activeQueue'],
+    ['page=1e300', 'page'],
   ])('refuses a query with %s', async (query, path) => {
     const response = await board(`/api/queues?${query}`);
     expect([response.status, await response.json()]).toMatchObject([422, { errors: [{ path }] }]);

@@ -34,6 +34,11 @@ export async function serializeSubscription(
   return serialized;
 }
 
+/** Why a subscription has its status. The reason of one that is resuming is that of its pause, which comes back if the trial fails. */
+export function reasonOf({ resuming, statusReason }: Pick<StoredSubscription, 'resuming' | 'statusReason'>) {
+  return resuming ? null : statusReason;
+}
+
 /**
  * Serializes subscriptions for lists, in their order: without what came back from their validations, which can be long.
  * Takes two round trips to Redis, however many there are.
@@ -85,7 +90,7 @@ function serializeRead(
     environment: subscription.environment,
     description: subscription.description,
     status: subscription.status,
-    status_reason: resuming ? null : subscription.statusReason,
+    status_reason: reasonOf(subscription),
     validated: subscription.status === 'active' || subscription.status === 'paused',
     paused: subscription.status === 'paused',
     paused_since: instant(subscription.pausedAtMs),

@@ -14,6 +14,7 @@ import {
 import type { ConsoleContext } from './context.ts';
 import { describeHealth, type FoundHealth } from './health.ts';
 import { instant } from './instant.ts';
+import { reasonOf } from './serialize.ts';
 
 const MAX_SHOWN = 50;
 /** The newest failing addresses, among which incidents are looked for. */
@@ -98,7 +99,7 @@ function serializeProblem(
     description: subscription.description,
     environment: subscription.environment,
     status: subscription.status,
-    status_reason: subscription.statusReason,
+    status_reason: reasonOf(subscription),
     failing_since: health?.failing_since ?? null,
     held,
     verdict: health?.verdict ?? null,

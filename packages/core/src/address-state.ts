@@ -76,7 +76,8 @@ export function nextAddressState<T extends AddressState>(now: T, event: AddressE
     case 'refused':
       return { ...now, status: 'refused', resuming: false, statusReason: event.reason };
     case 'unreachable':
-      return { ...now, statusReason: 'unreachable' };
+      // The reason of another status is what led to it.
+      return now.status === 'awaiting_validation' ? { ...now, statusReason: 'unreachable' } : now;
     case 'url_changed':
       // What is known of the old address says nothing about the new one.
       return { ...now, ...NEW_ADDRESS, takesEvents: now.takesEvents };

@@ -130,7 +130,11 @@ describe('a published event', () => {
   it.each([
     ['12345678901234567890', true],
     ['-12345678901234567890', true],
+    ['2.0', true],
+    ['2E0', true],
+    ['1e+3', true],
     ['1.50', false],
+    ['1e-1', false],
     ['12345678901234567890.5', false],
     ['1e400', false],
   ])('keeps a tier of %s, which a double would change; it is an integer: %j', (number, isInteger) => {

@@ -41,11 +41,15 @@ export function eventBody(event: Event): string {
   return `{"id":${JSON.stringify(id)},"type":"${type}","created_at":"${createdAt}","environment":"${environment}","data":${dataJson}}`;
 }
 
+/** How a number that a double would change or print otherwise is written if it is an integer: `2.0` and `2e3` too. */
+const INTEGER = /^-?\d+(\.0+)?([eE]\+?\d+)?$/;
 const integer = z
   .custom<number>((value) => isInteger(value), { error: 'Expected an integer' })
   .meta({ override: { type: 'integer' } });
 function isInteger(value: unknown): boolean {
-  return Number.isInteger(value) || (isRawNumber(value) && /^-?\d+$/.test(JSON.stringify(value)));
+  if (!isRawNumber(value)) return Number.isInteger(value);
+  const text = JSON.stringify(value);
+  return INTEGER.test(text) && Number.isFinite(Number(text));
 }
 
 /**

@@ -46,7 +46,6 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.noticesKey(prefix), 'stream'],
     [keys.noticesDroppedKey(prefix), 'string'],
     [keys.subscriptionChangesKey(prefix), 'stream'],
-    ...QUEUE_KEYS.map(([name, type]): [string, string] => [keys.queueKey(prefix, name), type]),
   ];
   const first = keys.partitionPrefix(store, 0);
   return [
@@ -64,12 +63,19 @@ function fixedKeys(store: Store): [key: string, type: string][] {
   ];
 }
 
+function queueKeys(store: Store): [key: string, type: string][] {
+  return keys
+    .allPrefixes(store)
+    .flatMap((prefix) => QUEUE_KEYS.map(([name, type]): [string, string] => [keys.queueKey(prefix, name), type]));
+}
+
 /**
  * Throws `StartError` naming a key that exists with another type than Posthorn's: every command on it would fail.
- * Returns whether none of these keys exists.
+ * Returns whether none of these keys exists, except BullMQ's: a process that starts at the same time has some already.
  */
 export async function checkKeys(store: Store): Promise<{ isEmpty: boolean }> {
-  const expected = fixedKeys(store);
+  const own = fixedKeys(store);
+  const expected = [...own, ...queueKeys(store)];
   const types = await Promise.all(expected.map(([key]) => store.redis.type(key)));
   for (const [i, [key, type]] of expected.entries()) {
     const actual = types[i];
@@ -82,7 +88,7 @@ export async function checkKeys(store: Store): Promise<{ isEmpty: boolean }> {
           `Choose another KEY_PREFIX, or remove the key if nobody needs it (redis-cli DEL '${key}').`;
     throw new StartError(`The key "${key}" in Redis is a ${actual}, but Posthorn keeps a ${type} there, ${advice}`);
   }
-  return { isEmpty: types.every((type) => type === 'none') };
+  return { isEmpty: types.slice(0, own.length).every((type) => type === 'none') };
 }
 
 /** A name for a key that is moved away. It has the same hash tag: a Cluster renames no key to one of another slot. */

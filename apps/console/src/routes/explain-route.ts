@@ -5,7 +5,7 @@ import * as schemas from '@posthorn/operator-api';
 import { readCase } from '@posthorn/store';
 import type { ConsoleContext } from '../context.ts';
 import { instant } from '../instant.ts';
-import { serializeDelivery } from '../serialize.ts';
+import { reasonOf, serializeDelivery } from '../serialize.ts';
 
 export function explainRoute(api: Api, { store, clock }: ConsoleContext): void {
   api.tagged('Events').get('/v1/explain', {
@@ -38,7 +38,7 @@ export function explainRoute(api: Api, { store, clock }: ConsoleContext): void {
               url: subscription.url,
               description: subscription.description,
               status: subscription.status,
-              status_reason: subscription.statusReason,
+              status_reason: reasonOf(subscription),
             }
           : null,
         delivery: delivery ? serializeDelivery(delivery, store.retentionMs) : null,
