@@ -174,7 +174,9 @@ describe('posthorn', () => {
     expect((await json('resume', '--reason', 'operator', '--search', 'mine')).data).toMatchObject([
       { subscription_id: id, result: 'resumed' },
     ]);
-    await posthorn(['pause', id]);
+    const paused = await posthorn(['pause', 'sub_0123456789abcdefghijAA', id]);
+    expect([paused.code, paused.out]).toEqual([1, expect.stringContaining(id)]);
+    expect(paused.err).toMatch(/^sub_0123456789abcdefghijAA: There is no such subscription/);
     const resumed = await posthorn(['resume', '--reason', 'operator']);
     expect([resumed.code, resumed.out]).toEqual([0, expect.stringContaining('see posthorn list --status paused.')]);
     expect((await json('resume', id)).data).toMatchObject([{ status: 'active' }]);

@@ -186,6 +186,14 @@ function describeChart(command: string): void {
         }
       }
     });
+    it('leave out what extraEnv has, since Kubernetes refuses a name that a container has twice', () => {
+      const own = ['NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS'].map((name) => ({ name, value: `own ${name}` }));
+      const manifests = rendered({ pod: { extraEnv: own }, redisCa: { configMap: 'ca' } });
+      for (const app of APPS) {
+        const env = containerOf(manifests, app).env as { name: string; value?: string }[];
+        for (const { name, value } of own) expect(env.filter((one) => one.name === name)).toEqual([{ name, value }]);
+      }
+    });
     it('of an app override those of all', () => {
       const manifests = rendered({ settings: { LOG_LEVEL: 'warn' }, worker: { settings: { LOG_LEVEL: 'debug' } } });
       expect(APPS.map((app) => envOf(containerOf(manifests, app)).LOG_LEVEL)).toEqual(['warn', 'debug', 'warn']);
@@ -198,6 +206,12 @@ function describeChart(command: string): void {
       ['a secret that does not exist', { secrets: { from: { PUBLISHER_KEY: {} } } }, 'PUBLISHER_KEY'],
       ['what YAML makes of an unquoted off', { settings: { EVENT_SEARCH: false } }, '/settings/EVENT_SEARCH'],
       ['a value that does not exist', { ingest: { replica: 3 } }, 'replica'],
+      [
+        'a setting that extraEnv has too',
+        { settings: { LOG_LEVEL: 'info' }, pod: { extraEnv: [{ name: 'LOG_LEVEL', value: 'warn' }] } },
+        'LOG_LEVEL',
+      ],
+      ['a tag beside a digest', { image: { tag: '1', digest: `sha256:${'0'.repeat(64)}` } }, 'image.digest'],
       ['a port that the chart sets', { settings: { PORT: 80 } }, 'PORT'],
       ['a missing secret', { secrets: { from: { OPERATOR_TOKENS: null } } }, 'secrets.from.OPERATOR_TOKENS'],
       ['a missing NOTICE_SECRET', { settings: { NOTICE_URL: 'https://a.example' } }, 'secrets.from.NOTICE_SECRET'],

@@ -115,19 +115,33 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
 }
 
 function addActionCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
-  for (const [name, description] of [
-    ['validate', 'validate the address'],
-    ['pause', 'pause the address: its deliveries are held'],
-  ] as const) {
-    program
-      .command(`${name} <subscription>`)
-      .description(description)
-      .action(async (id) => {
-        const subscription = await client.post(schemas.subscriptionSchema, pathOf(id, `/${name}`));
-        print.list([subscription], columns, '');
-        if (name === 'validate') print.say(validationText(subscription));
-      });
-  }
+  program
+    .command('validate <subscription>')
+    .description('validate the address')
+    .action(async (id) => {
+      const subscription = await client.post(schemas.subscriptionSchema, pathOf(id, '/validate'));
+      print.list([subscription], columns, '');
+      print.say(validationText(subscription));
+    });
+
+  program
+    .command('pause <subscriptions...>')
+    .description('pause addresses: their deliveries are held')
+    .action(async (ids) => {
+      const paused: schemas.Subscription[] = [];
+      const refused: string[] = [];
+      for (const id of ids) {
+        try {
+          paused.push(await client.post(schemas.subscriptionSchema, pathOf(id, '/pause')));
+        } catch (error) {
+          // The others are paused all the same; but without a console, or if it refuses everybody, none can be.
+          if (!(error instanceof UserError) || ![404, 409].includes(error.status ?? 0)) throw error;
+          refused.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
+        }
+      }
+      if (paused.length > 0) print.list(paused, columns, '');
+      if (refused.length > 0) throw new UserError(refused.join('\n'));
+    });
 
   program
     .command('resume [subscriptions...]')

@@ -4,7 +4,11 @@
 {{- define "posthorn.env" -}}
 {{- $values := index .root.Values .app -}}
 {{- $pod := include "posthorn.pod" . | fromJson -}}
+{{- /* Kubernetes refuses a container that has a name twice. */}}
+{{- $given := dict -}}
+{{- range $pod.extraEnv }}{{ $_ := set $given .name true }}{{ end -}}
 {{- range $name, $text := include "posthorn.settings" . | fromJson }}
+{{- if hasKey $given $name }}{{ fail (printf "%s is a setting: set it in settings, not in extraEnv." $name) }}{{ end }}
 - { name: {{ $name }}, value: {{ $text | quote }} }
 {{- end }}
 {{- range $name, $_ := include "posthorn.secrets" . | fromJson }}
@@ -19,9 +23,11 @@
 {{- if eq $.app "worker" }}
 {{- include "posthorn.checkLargeEvents" (dict "root" $.root "memory" (toString .)) }}
 {{- end }}
+{{- if not (hasKey $given "NODE_OPTIONS") }}
 - { name: NODE_OPTIONS, value: "--max-old-space-size={{ div (mul (include "posthorn.mebibytes" (toString .) | int64) $.root.Values.heapPercent) 100 }}" }
 {{- end }}
-{{- if or .root.Values.redisCa.secret .root.Values.redisCa.configMap }}
+{{- end }}
+{{- if and (or .root.Values.redisCa.secret .root.Values.redisCa.configMap) (not (hasKey $given "NODE_EXTRA_CA_CERTS")) }}
 - { name: NODE_EXTRA_CA_CERTS, value: /etc/posthorn/redis-ca/ca.crt }
 {{- end }}
 {{- with $pod.extraEnv }}

@@ -28,6 +28,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 
 {{- define "posthorn.image" -}}
 {{- with .Values.image -}}
+{{- if and .digest .tag }}{{ fail "image.tag and image.digest are both set, and the digest would win: set one, and the other to an empty text." }}{{ end -}}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
 {{- end -}}
 {{- end -}}

@@ -4,10 +4,12 @@ import { type RedisOptions, SentinelConnector } from 'ioredis';
 type Emit = Parameters<SentinelConnector['connect']>[0];
 
 /**
- * ioredis's own connector, except for two things. A failover can't end the connection for good: ioredis would take a
+ * ioredis's own connector, except for three things. A failover can't end the connection for good: ioredis would take a
  * sentinel's report of a failover for a call of `disconnect` if it came while the new master is already being looked
- * up, because the old one had closed the connection. And it says that all sentinels have failed only if one has: each
- * attempt to connect to a dead master uses up one of the list, and ioredis says it at the end of the list too.
+ * up, because the old one had closed the connection. It ends each connection once: ioredis would add listeners to the
+ * same closed sockets with each attempt, until Node warns of a leak. And it says that all sentinels have failed only if
+ * one has: each attempt to connect to a dead master uses up one of the list, and ioredis says it at the end of the list
+ * too.
  */
 class LastingSentinelConnector extends SentinelConnector {
   override connect(emit: Emit) {
@@ -18,6 +20,11 @@ class LastingSentinelConnector extends SentinelConnector {
       if (type === 'sentinelError') hasFailed = true;
       if (type !== 'error' || hasFailed) emit(type, error);
     });
+  }
+
+  override disconnect(): void {
+    super.disconnect();
+    Object.assign(this, { stream: undefined, failoverDetector: null });
   }
 }
 
