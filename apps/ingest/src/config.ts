@@ -52,7 +52,7 @@ export const ingestSettings = z.object({
     wholeNumber(256, 16 * 1024 * 1024).default(262_144),
     'Publishers',
     '`262144`',
-    'maximum size of an event. Receivers that read 1 MiB, [as advised](receivers.md), refuse larger ones with 413; with large ones [workers need more memory](kubernetes.md#memory)',
+    'maximum size of an event, and of the body of a call for a single one. Receivers that read 1 MiB, [as advised](receivers.md), refuse larger ones with 413; with large ones [workers need more memory](kubernetes.md#memory)',
   ),
 });
 

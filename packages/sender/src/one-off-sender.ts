@@ -1,4 +1,7 @@
-/** Sends single requests (validations and notices), each over its own connection. Rules and limits are those of deliveries. */
+/**
+ * Sends single requests (validations and notices), each over its own connection. Rules and limits are those of
+ * deliveries, but a response counts only once all of its headers have arrived.
+ */
 import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
