@@ -211,6 +211,12 @@ function describeChart(command: string): void {
         { settings: { LOG_LEVEL: 'info' }, pod: { extraEnv: [{ name: 'LOG_LEVEL', value: 'warn' }] } },
         'LOG_LEVEL',
       ],
+      ['a port in extraEnv', { pod: { extraEnv: [{ name: 'PORT', value: '80' }] } }, 'PORT is set by the chart'],
+      [
+        'a secret in extraEnv',
+        { pod: { extraEnv: [{ name: 'OPERATOR_TOKENS_FILE', value: '/x' }] } },
+        'OPERATOR_TOKENS_FILE is set by the chart',
+      ],
       ['a tag beside a digest', { image: { tag: '1', digest: `sha256:${'0'.repeat(64)}` } }, 'image.digest'],
       ['a port that the chart sets', { settings: { PORT: 80 } }, 'PORT'],
       ['a missing secret', { secrets: { from: { OPERATOR_TOKENS: null } } }, 'secrets.from.OPERATOR_TOKENS'],

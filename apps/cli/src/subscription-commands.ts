@@ -130,13 +130,17 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
     .action(async (ids) => {
       const paused: schemas.Subscription[] = [];
       const refused: string[] = [];
-      for (const id of ids) {
+      for (const [i, id] of ids.entries()) {
         try {
           paused.push(await client.post(schemas.subscriptionSchema, pathOf(id, '/pause')));
         } catch (error) {
-          // The others are paused all the same; but without a console, or if it refuses everybody, none can be.
-          if (!(error instanceof UserError) || ![404, 409].includes(error.status ?? 0)) throw error;
+          if (!(error instanceof UserError)) throw error;
           refused.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
+          // The others are paused all the same; but without a console, or if it refuses every call, none can be.
+          if ([404, 409].includes(error.status ?? 0)) continue;
+          const others = ids.slice(i + 1);
+          if (others.length > 0) refused.push(`Not tried: ${others.join(' ')}`);
+          break;
         }
       }
       if (paused.length > 0) print.list(paused, columns, '');

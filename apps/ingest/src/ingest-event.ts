@@ -117,15 +117,16 @@ export async function ingestEvent(
   try {
     const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
     written = 'created' in result ? stored : result.kept;
+    const count = () => context.quota.count(publisher.name, event, written.subscriptionIds.length);
     // Before anything else can fail: the event takes memory whatever the publisher is told, and its repeats are not new.
-    // One that was accepted in this millisecond is new too: the reply to the first try of this call was lost.
-    const isNew = 'created' in result || result.kept.acceptedAtMs === nowMs;
-    if (isNew) context.quota.count(publisher.name, event, written.subscriptionIds.length);
+    if ('created' in result) count();
     const completing =
       'created' in result
         ? completeNew(context, stored, result.created)
         : completeRepeated(context, parsed, publisher.name, result.kept, nowMs);
     outcome = completing instanceof Promise ? await completing : completing;
+    // It was accepted in this millisecond: the reply to the first try of this call was lost.
+    if (outcome.kind === 'duplicate' && 'kept' in result && result.kept.acceptedAtMs === nowMs) count();
   } catch (error) {
     line.fail(error);
     throw error;

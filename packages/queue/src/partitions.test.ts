@@ -69,7 +69,11 @@ describe('partitions', () => {
     const partitions = busyWith(3, [2, 1], () => nowMs);
     const [first, second] = partitions.all;
     expect(partitions.mayTakeNext(first!)).toBe(true);
-    nowMs += 50;
+    // The clock is set back, or goes on.
+    nowMs -= 3_600_000;
+    expect(partitions.mayTakeNext(first!)).toBe(false);
+    second!.owed = 0;
+    nowMs += 3_600_050;
     expect([1, 2].map(() => partitions.mayTakeNext(first!))).toEqual([false, true]);
     first!.active -= 1;
     expect(partitions.next()).toBe(second);
@@ -119,7 +123,7 @@ describe('partitions', () => {
     expect(partitions.mayTakeNext(first!)).toBe(true);
     first!.active += 1;
     expect(partitions.mayTakeNext(first!)).toBe(false);
-    first!.crowdedUntilMs = 0;
+    first!.crowdedAtMs = 0;
     expect(fill(partitions, 1)).toEqual([12, 0, 0, 0]);
   });
 

@@ -21,10 +21,10 @@ export interface Partition {
   /** How many jobs are taken from it at once. */
   atOnce: number;
   /**
-   * Until this time it gets no more than an even share of the slots: its jobs are for addresses that already use all
-   * slots that they may have.
+   * For `CROWDED_MS` from this time on it gets no more than an even share of the slots: its jobs are for addresses that
+   * already use all slots that they may have.
    */
-  crowdedUntilMs: number;
+  crowdedAtMs: number;
 }
 
 /** How often each empty partition is checked for jobs, since the process that took its marker may have died. */
@@ -73,7 +73,7 @@ export class Partitions {
       owedAtMs: 0,
       askAgainAtMs: 0,
       atOnce: FIRST_AT_ONCE,
-      crowdedUntilMs: 0,
+      crowdedAtMs: 0,
     }));
     this.#concurrency = concurrency;
     this.#now = now;
@@ -170,7 +170,7 @@ export class Partitions {
     if (partition.active > this.#shareOf(partition, nowMs, share)) return false;
     if (!this.hasRoom() && this.#givesUpFor(partition, nowMs, share)) return false;
     const toAsk = this.all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
-    if (isOver(this.#givenUp.atMs, nowMs)) this.#givenUp = { slots: 0, atMs: nowMs };
+    if (isOver(this.#givenUp.atMs, GIVEN_UP_MS, nowMs)) this.#givenUp = { slots: 0, atMs: nowMs };
     // Only one slot for each of those partitions, even if many jobs end at once.
     if (this.#givenUp.slots >= toAsk) return true;
     this.#givenUp.slots += 1;
@@ -201,7 +201,7 @@ export class Partitions {
 
   /** One of its jobs was parked, and a slot will soon be free: for a moment the partition gets only its even share. */
   foundCrowded(partition: Partition): void {
-    partition.crowdedUntilMs = this.#now() + CROWDED_MS;
+    partition.crowdedAtMs = this.#now();
   }
 
   /** A check found that the next job of a partition is due at this time (undefined: there is none). */
@@ -233,8 +233,8 @@ export class Partitions {
   }
 
   /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
-  #shareOf({ crowdedUntilMs }: Partition, nowMs = this.#now(), busy = this.#busyShare()): number {
-    return nowMs < crowdedUntilMs ? this.#evenShare() : busy;
+  #shareOf({ crowdedAtMs }: Partition, nowMs = this.#now(), busy = this.#busyShare()): number {
+    return isOver(crowdedAtMs, CROWDED_MS, nowMs) ? busy : this.#evenShare();
   }
 
   /**
@@ -243,10 +243,10 @@ export class Partitions {
    * so that many jobs that end at once don't give up more than it lacks.
    */
   #givesUpFor({ index, active, reservedAtMs }: Partition, nowMs: number, share: number): boolean {
-    const mayKeep = nowMs - reservedAtMs < ODD_SLOT_MS ? 1 : 0;
+    const mayKeep = isOver(reservedAtMs, ODD_SLOT_MS, nowMs) ? 0 : 1;
     const poorer = this.all.find((other) => {
       if (other.index === index || other.state !== 'busy' || other.taking > 0) return false;
-      if (isOver(other.owedAtMs, nowMs)) other.owed = 0;
+      if (isOver(other.owedAtMs, GIVEN_UP_MS, nowMs)) other.owed = 0;
       const slots = other.active + other.owed;
       return slots < active - mayKeep && slots < this.#shareOf(other, nowMs, share);
     });
@@ -277,7 +277,7 @@ export class Partitions {
   }
 }
 
-/** Whether a slot that was given up then does not count any more. The clock may have been set back since. */
-function isOver(givenUpAtMs: number, nowMs: number): boolean {
-  return Math.abs(nowMs - givenUpAtMs) > GIVEN_UP_MS;
+/** Whether a time that began then is over. It is too if the clock has been set back since. */
+function isOver(beganAtMs: number, lastsMs: number, nowMs: number): boolean {
+  return Math.abs(nowMs - beganAtMs) >= lastsMs;
 }

@@ -199,6 +199,18 @@ describe('unsolicited bytes of a receiver', () => {
     expect(await from.send(post(receiver.url))).toEqual(responded(200));
     expect([requests, receiver.connections()]).toEqual([3, 2]);
   });
+  it('do not include a 408 that comes later on a kept connection: it is the response', async () => {
+    let [requests, nowMs] = [0, 0];
+    const receiver = await testReceiver((_request, response) => {
+      requests += 1;
+      if (requests === 2) nowMs += 2_000;
+      response.writeHead(requests === 2 ? 408 : 200).end();
+    });
+    const from = testSender({ now: () => nowMs });
+    await from.send(post(receiver.url));
+    expect(await from.send(post(receiver.url))).toEqual(responded(408));
+    expect([requests, receiver.connections()]).toEqual([2, 1]);
+  });
   it('do not include a 408 on a new connection: it is the response', async () => {
     const receiver = await testReceiver(408);
     expect(await testSender().send(post(receiver.url))).toEqual(responded(408));

@@ -240,7 +240,7 @@ class Attempt {
       return;
     }
     // Some servers send a 408 on their own before they close an idle connection, so it need not be about this request.
-    if (statusCode === 408 && this.#isReused) {
+    if (statusCode === 408 && this.#isReused && this.#sinceSentMs() < CLOSED_BEFORE_MS) {
       controller.abort(new ResponseError('CLOSED'));
       return;
     }

@@ -11,7 +11,11 @@
 {{- if hasKey $given $name }}{{ fail (printf "%s is a setting: set it in settings, not in extraEnv." $name) }}{{ end }}
 - { name: {{ $name }}, value: {{ $text | quote }} }
 {{- end }}
+{{- range $name := list "PORT" "OPERATIONS_PORT" }}
+{{- if hasKey $given $name }}{{ fail (printf "%s is set by the chart: leave it out of extraEnv." $name) }}{{ end }}
+{{- end }}
 {{- range $name, $_ := include "posthorn.secrets" . | fromJson }}
+{{- if hasKey $given (printf "%s_FILE" $name) }}{{ fail (printf "%s_FILE is set by the chart: leave it out of extraEnv." $name) }}{{ end }}
 - { name: {{ $name }}_FILE, value: /etc/posthorn/secrets/{{ $name }} }
 {{- end }}
 {{- /* A worker serves only the routes for operations. */}}

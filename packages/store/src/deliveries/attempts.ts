@@ -154,7 +154,7 @@ function nextStep(
     environment,
     subscriptionId,
     createdAtMs: Number(created),
-    dueAtMs: dueAt == null ? null : Number(delivery[DELIVERY_PLACES.d] ?? dueAt),
+    dueAtMs: dueAt == null ? null : firstDueAtMs(dueAt, delivery[DELIVERY_PLACES.d]),
     isReplay: delivery[DELIVERY_PLACES.o] != null,
     url: address[ADDRESS_PLACES.url] ?? '',
     sealedSecret: address[ADDRESS_PLACES.secret] ?? '',
@@ -163,6 +163,12 @@ function nextStep(
   };
   const isLate = Number(dueAt ?? created) < Math.max(dueBeforeMs, dueAt == null ? 0 : nowMs - OVERDUE_BEHIND_OTHERS_MS);
   return isLate ? { kind: 'ask', what: 'overdue', attempt } : attempt;
+}
+
+/** When a retry was first due, by its fields `x` and `d` (delivery-record.ts). */
+function firstDueAtMs(dueAt: string, released: string | null | undefined): number {
+  const [first, until] = released?.split(':') ?? [];
+  return Number(until === dueAt ? first : dueAt);
 }
 
 /** Whether a delivery may be sent to an address with this stored status; lib/may-pass.lua asks the same. */

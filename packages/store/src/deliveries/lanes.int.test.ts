@@ -199,7 +199,11 @@ describe('an overdue retry', () => {
     await attempt(job.deliveryId, 2, { kind: 'retry', nextAttemptAtMs: time.nowMs + 300_000 });
     time.nowMs += 300_000;
     expect(await begin(second)).toMatchObject({ kind: 'attempt', attemptNumber: 3, dueAtMs: time.nowMs });
-    await lateAndReleased(second);
+    const third = await lateAndReleased(second);
+    // A process of an older release knows nothing of field d.
+    await store.redis.hset(delivery, 'x', time.nowMs + 1);
+    time.nowMs += 2;
+    expect(await begin(third)).toMatchObject({ kind: 'attempt', attemptNumber: 3, dueAtMs: time.nowMs - 1 });
     await attempt(job.deliveryId, 3, { kind: 'succeeded' });
     expect(await store.redis.hmget(delivery, 'd', 'x')).toEqual([null, null]);
   });

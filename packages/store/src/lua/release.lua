@@ -3,8 +3,9 @@
 -- partition, empty for the partition of the call.
 -- Releases from the held lane only while the address is active. Deliveries in another lane of an address that is not
 -- active move to the held lane, except its trial and test deliveries (lib/may-pass.lua). An overdue delivery is due
--- now, so its next attempt is not overdue again, and field d keeps when its retry was due before; but if a slow worker
--- has recorded an attempt meanwhile, the retry keeps its later time.
+-- now, so its next attempt is not overdue again, and field d keeps when its retry was due first, with the time that is in x
+-- now: a process of an older release changes x alone. If a slow worker has recorded an attempt meanwhile, the retry keeps
+-- its later time.
 -- Returns for each lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error. An
 -- error in one lane does not affect the others.
 --@include delivery-key
@@ -33,7 +34,7 @@ local function release(lane, sub, limit)
   for _, id in ipairs(call('ZRANGE', laneKey, 0, (holdsOthers and math.max(limit, mayHold) or limit) - 1)) do
     if holdsOthers then mayHold = mayHold - 1 end
     local key = deliveryKey(id)
-    local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k')
+    local found = call('HMGET', key, 'st', 'n', 'c', 'e', 'x', 'k', 'd')
     local st, attempts, created = found[1], found[2], found[3]
     if st and not isFinished(st) then
       local hold = holdsOthers and not mayPass(status, address[2], id, found[6])
@@ -45,7 +46,9 @@ local function release(lane, sub, limit)
       else
         local isRetry = attempts ~= '0'
         if lane == LANE_OVERDUE and (tonumber(found[5]) or 0) < nowMs then
-          if found[5] then call('HSETNX', key, 'd', found[5]) end
+          local dueAt = found[5]
+          local firstDueAt = found[7] and string.match(found[7], '^(%d+):' .. (dueAt or '') .. '$') or dueAt
+          if firstDueAt then call('HSET', key, 'd', firstDueAt .. ':' .. nowMs) end
           call('HSET', key, 'x', nowMs)
         end
         local wasHeld = st == HELD
