@@ -28,6 +28,9 @@ const CONFIRM_WITHIN_MS = HOUR_MS;
  */
 const LAST_PASS_AFTER_MS = 60_000;
 
+/** A running erasure ends this long after its cancellation: an event that was being erased is done and counted by then. */
+const CANCELLED_AFTER_MS = 10_000;
+
 /** What was found, and what was done. All are counts. */
 export interface ErasureCounts {
   /** Events with the value; their deliveries, replays included; those of the deliveries that had not ended. */
@@ -58,6 +61,9 @@ export interface Erasure {
   confirmedBy: string | null;
   createdAtMs: number;
   confirmedAtMs: number | null;
+  /** When somebody cancelled it while it was running, and who: from then on nothing more is erased. */
+  cancelledAtMs: number | null;
+  cancelledBy: string | null;
   finishedAtMs: number | null;
 }
 
@@ -78,13 +84,14 @@ export function nextErasureStatus(
   left: number,
   nowMs: number,
 ): ErasureStatus | undefined {
-  const { status, field, createdAtMs, unsent } = erasure;
+  const { status, field, createdAtMs, cancelledAtMs, unsent } = erasure;
   switch (status) {
     case 'counting':
     case 'counted':
       if (nowMs - createdAtMs > CONFIRM_WITHIN_MS) return 'cancelled';
       return status === 'counting' && passes >= 1 ? 'counted' : undefined;
     case 'running':
+      if (cancelledAtMs !== null) return nowMs - cancelledAtMs >= CANCELLED_AFTER_MS ? 'cancelled' : undefined;
       if (passes < (field === 'event_id' ? 1 : 2)) return undefined;
       if (left === 0) return 'done';
       return unsent === 'deliver' ? 'waiting' : undefined;

@@ -26,6 +26,7 @@ export { eraseFoundEvent } from './erasures/erase-found-event.ts';
 export { erasureProgress, eventsToErase, findNextEvents, scanningPartitions } from './erasures/erasure-events.ts';
 export {
   cancelErasure,
+  cancelRunningErasure,
   confirmErasure,
   loadErasures,
   loadUncounted,

@@ -4,6 +4,7 @@ import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import {
   cancelErasure,
+  cancelRunningErasure,
   confirmErasure,
   listErasures,
   loadErasures,
@@ -135,15 +136,18 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
   erasures.post('/v1/erasures/{id}/cancel', {
     summary: 'Cancel one that is not confirmed',
     description:
-      'One that is running can be cancelled only if no key in SECRET_ENCRYPTION_KEY opens its value: then `value` is null, and it can never end.',
+      'One that is running can be cancelled only if no key in SECRET_ENCRYPTION_KEY opens its value: then `value` is null, and it can never end. It erases nothing more, and has the status `cancelled` some seconds later.',
     params: schemas.erasureParamsSchema,
     responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
     problems: ['conflict'],
     async handle({ params: { id }, caller }) {
       const erasure = await findErasure(store, id);
       const { sealedValue } = erasure;
-      const cannotGoOn = sealedValue !== undefined && !secretBox.opens(sealedValue, id);
-      const result = await cancelErasure(store, erasure, clock.now(), { operator: caller, cannotGoOn });
+      const canEnd = sealedValue === undefined || secretBox.opens(sealedValue, id);
+      const result =
+        erasure.status === 'running' && !canEnd
+          ? await cancelRunningErasure(store, erasure, clock.now(), { operator: caller })
+          : await cancelErasure(store, erasure, clock.now());
       if (result === 'gone') missing('erasure');
       if (result !== 'advanced') throw new AppError('conflict', over[result]);
       logger.info({ erasure_id: id, operator: caller }, 'erasure.cancelled');

@@ -18,6 +18,7 @@ import { createSecretBox } from '@posthorn/signing';
 import {
   beginAttempt,
   cancelErasure,
+  cancelRunningErasure,
   confirmErasure,
   erasureProgress,
   finishFanOuts,
@@ -273,6 +274,31 @@ describe('an erasure', () => {
       expect.objectContaining({ action: 'erasure.started', operator: 'ben', detail: expect.objectContaining(detail) }),
     ]);
     expect(JSON.stringify(items)).not.toContain('ngstr');
+  });
+
+  it('erases nothing more once it is cancelled while it is running, and then counts what it has erased', async () => {
+    const address = await subscribe('paused');
+    for (let i = 0; i < 4; i++) await publish([address]);
+    const { id } = await start('user_id', PERSON, 'end', false);
+    const counted = await runUntil(id, 'counted');
+    expect(await confirmErasure(store, counted, 'end', clock.now(), anna)).toBe('advanced');
+    // A worker has read what it is to erase.
+    const { zrangebyscore } = store.redis;
+    store.redis.zrangebyscore = (async (...args: Parameters<typeof zrangebyscore>) => {
+      const found = await zrangebyscore.apply(store.redis, args);
+      if (found.length > 0) await cancelRunningErasure(store, await stateOf(id), clock.now(), { operator: 'ben' });
+      return found;
+    }) as typeof zrangebyscore;
+    await runOnce();
+    expect(await stateOf(id)).toMatchObject({ status: 'running', cancelledBy: 'ben' });
+    clock.advance(10_000);
+    await runOnce();
+    const { status, counts } = await stateOf(id);
+    expect([status, counts.events, counts.erasedEvents, counts.endedDeliveries]).toEqual(['cancelled', 4, 0, 0]);
+    const { items } = await listAudit(store, { action: 'erasure.cancelled' }, { limit: 1 }, clock.now());
+    expect(items).toMatchObject([{ operator: 'ben', detail: { erasure_id: id, events: 4, erased_events: 0 } }]);
+    expect(await openErasures(store)).toEqual([]);
+    expect((await store.redis.keys(`${store.prefix}:*erasure_*`)).filter((key) => key.includes(id))).toEqual([]);
   });
 
   it('is cancelled if nobody confirms it within an hour, and forgets what it has found', async () => {

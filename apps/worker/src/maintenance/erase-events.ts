@@ -22,6 +22,11 @@ const MAX_DELIVERIES = 1_000;
 
 type Uncounted = Omit<Erasure, 'counts'>;
 
+/** Whether events that an erasure has found are to be erased. */
+function erases({ status, cancelledAtMs }: Uncounted): boolean {
+  return (status === 'running' || status === 'waiting') && cancelledAtMs === null;
+}
+
 /**
  * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it
  * began, an event counts once, and a status changes once.
@@ -32,11 +37,15 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const limit = Math.ceil(MAX_EVENTS / shares);
     let left = Math.ceil(MAX_DELIVERIES / shares);
     await eachInTurn(await eventsToErase(store, partition, erasure.id, clock.now(), limit), async (event) => {
-      if (left > 0) left -= 1 + (await eraseFoundEvent(store, erasure, event, clock.now()));
+      if (left <= 0) return;
+      const now = await loadUncounted(store, erasure.id);
+      if (!now || !erases(now)) left = 0;
+      else left -= 1 + (await eraseFoundEvent(store, now, event, clock.now()));
     });
   };
   const find = async ({ sealedValue, ...erasure }: Uncounted, partition: number, shares: number) => {
-    if (sealedValue === undefined || !scanningPartitions(store).includes(partition)) return;
+    if (sealedValue === undefined || erasure.cancelledAtMs !== null || !scanningPartitions(store).includes(partition))
+      return;
     const needed = passesNeeded(erasure, clock.now());
     const erased = { ...erasure, value: secretBox.open(sealedValue, erasure.id) };
     for (let step = 0; step < Math.ceil(MAX_SCAN_STEPS / shares); step++) {
@@ -57,7 +66,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const erasure = await loadUncounted(store, id);
     if (!erasure) return await removeOpenErasure(store, id);
     try {
-      if (erasure.status === 'running' || erasure.status === 'waiting') await erase(erasure, partition, shares);
+      if (erases(erasure)) await erase(erasure, partition, shares);
       await find(erasure, partition, shares);
     } finally {
       // Also after an error: one that nobody confirms is cancelled even if its value can't be opened.

@@ -88,23 +88,43 @@ export async function confirmErasure(
   });
 }
 
-/**
- * Cancels an erasure that is not confirmed, and forgets what it has found; one that is running only if `cannotGoOn`.
- * Returns why not, otherwise: it is gone, or its status.
- */
+/** Cancels an erasure that is not confirmed, and forgets what it has found. Returns why not, otherwise: it is gone, or its status. */
 export async function cancelErasure(
   store: Store,
   erasure: Erasure,
   nowMs: number,
-  { operator = null, cannotGoOn = false }: Partial<AuditNote> & { cannotGoOn?: boolean } = {},
 ): Promise<'advanced' | 'gone' | ErasureStatus> {
-  const isRunning = erasure.status === 'running';
+  return await end(store, erasure, 'cancelled', ['counting', 'counted'], nowMs);
+}
+
+/**
+ * Cancels an erasure that is running: nothing more is erased, and some seconds later it has the status `cancelled`.
+ * Returns why not, otherwise: it is gone, or its status.
+ */
+export async function cancelRunningErasure(
+  store: Store,
+  erasure: Erasure,
+  nowMs: number,
+  { operator }: AuditNote,
+): Promise<'advanced' | 'gone' | ErasureStatus> {
+  const fields = { cancelled_at: nowMs, cancelled_by: operator ?? '' };
+  return await advance(store, erasure, { from: ['running'], to: 'running', nowMs, fields });
+}
+
+/** Ends an erasure with its counts, and forgets what it has found. */
+async function end(
+  store: Store,
+  erasure: Erasure,
+  to: ErasureStatus,
+  from: readonly ErasureStatus[],
+  nowMs: number,
+  entry?: AuditEntry,
+): Promise<'advanced' | 'gone' | ErasureStatus> {
   const result = await advance(store, erasure, {
-    from: isRunning && cannotGoOn ? ['running'] : ['counting', 'counted'],
-    to: 'cancelled',
+    from,
+    to,
     nowMs,
-    // The audit trail has the start of a running one.
-    auditEntry: isRunning ? auditEntry('erasure.cancelled', operator, erasure) : undefined,
+    auditEntry: entry,
     fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
   });
   if (result === 'advanced') await forgetProgress(store, erasure.id);
@@ -118,17 +138,19 @@ export async function settleErasure(
   to: ErasureStatus,
   nowMs: number,
 ): Promise<boolean> {
-  if (to === 'cancelled') return (await cancelErasure(store, erasure, nowMs)) === 'advanced';
-  if (to !== 'done') return (await advance(store, erasure, { from: [erasure.status], to, nowMs })) === 'advanced';
-  const result = await advance(store, erasure, {
-    from: ['running', 'waiting'],
-    to: 'done',
-    nowMs,
-    auditEntry: auditEntry('erasure.done', erasure.confirmedBy, erasure),
-    fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
-  });
-  await forgetProgress(store, erasure.id);
-  return result === 'advanced';
+  switch (to) {
+    case 'cancelled': {
+      if (erasure.status !== 'running') return (await cancelErasure(store, erasure, nowMs)) === 'advanced';
+      const entry = auditEntry('erasure.cancelled', erasure.cancelledBy, erasure);
+      return (await end(store, erasure, to, ['running'], nowMs, entry)) === 'advanced';
+    }
+    case 'done': {
+      const entry = auditEntry('erasure.done', erasure.confirmedBy, erasure);
+      return (await end(store, erasure, to, ['running', 'waiting'], nowMs, entry)) === 'advanced';
+    }
+    default:
+      return (await advance(store, erasure, { from: [erasure.status], to, nowMs })) === 'advanced';
+  }
 }
 
 /** A change of an erasure's status, only from one of those in `from`, and of other fields. */
@@ -257,6 +279,8 @@ function decodeErasure(id: string, record: Record<string, string>, counts: Erasu
     confirmedBy: record.confirmed_by ?? null,
     createdAtMs: Number(record.created_at),
     confirmedAtMs: time(record.confirmed_at),
+    cancelledAtMs: time(record.cancelled_at),
+    cancelledBy: record.cancelled_by ?? null,
     finishedAtMs: time(record.finished_at),
   };
 }

@@ -135,7 +135,7 @@ function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: 
 const cannotGoOn = ({ status, value }: Erasure) => status === 'running' && value === null;
 
 function CancelRunning({ id }: Pick<Erasure, 'id'>) {
-  const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done: 'Cancelled.' });
+  const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done: 'It is being cancelled.' });
   return (
     <Group>
       <ActionButton label="Cancel" variant="default" change={cancel} />
