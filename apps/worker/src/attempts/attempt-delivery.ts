@@ -159,7 +159,7 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   const endedAt = inFlight.span && performance.now();
   const endedAtMs = clock.now();
   const isOurs = outages.isOurs(result, begun.url, startedAtMs);
-  if (typeof isOurs === 'boolean' ? isOurs : await isOurs) {
+  if (typeof isOurs === 'boolean' ? isOurs : await isOursOrStopped(isOurs, context.giveUp)) {
     metrics.notCounted();
     endAttemptSpan(inFlight, result, 'outage', endedAt);
     return { outcome: afterOutage(context) };
@@ -184,6 +184,16 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict, endedAtMs),
     counted: { failed: error !== null, parked: recorded.parked, followedBy: recorded.followedBy },
   };
+}
+
+/** A probe of the network may take seconds. Once the process must stop, the attempt is not counted: it is made again. */
+function isOursOrStopped(isOurs: Promise<boolean>, giveUp: AbortSignal): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const stop = () => resolve(true);
+    if (giveUp.aborted) stop();
+    giveUp.addEventListener('abort', stop, { once: true });
+    isOurs.then(resolve, reject).finally(() => giveUp.removeEventListener('abort', stop));
+  });
 }
 
 /** The attempt as it is recorded. */

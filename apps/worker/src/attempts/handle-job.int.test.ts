@@ -163,6 +163,21 @@ it('releases what waits for the slot of an attempt that ends with an error', asy
   expect(context.counts.inFlight).toBe(0);
 });
 
+it('does not count an attempt if the process must stop while a probe looks for an outage: it is made again', async () => {
+  const { job } = await pendingJob();
+  const stop = new AbortController();
+  context.giveUp = stop.signal;
+  context.sender = { ...context.sender, send: async () => ({ kind: 'timed_out', isConnected: false, ip: null }) };
+  context.signRequest = () => ({ url: 'https://example.com/', headers: {}, body: '' });
+  const isOurs = jest.fn(() => new Promise<boolean>(() => undefined));
+  context.outages = { ...context.outages, isOurs };
+  const handled = handle(job);
+  await eventually('the probe', () => isOurs.mock.calls.length === 1);
+  stop.abort();
+  expect(await handled).toMatchObject({ kind: 'snoozed' });
+  expect(await loadDeliveries(store, [job.deliveryId])).toMatchObject([{ status: 'pending', attemptCount: 0 }]);
+});
+
 it('has its own outcome, and is over, whatever becomes of a release that it asks for', async () => {
   const { job } = await pendingJob();
   const slot = context.slots.acquire(job.subscriptionId)!;
