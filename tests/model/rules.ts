@@ -202,6 +202,7 @@ export const operations = {
   acceptable: (now: Address): Address =>
     now.status === 'paused' || now.resuming ? now : { ...now, status: 'active', reason: null },
   refused: (now: Address): Address => ({ ...now, status: 'refused', resuming: false, reason: 'redirect' }),
-  unreachable: (now: Address): Address => ({ ...now, reason: 'unreachable' }),
+  unreachable: (now: Address): Address =>
+    now.status === 'awaiting_validation' ? { ...now, reason: 'unreachable' } : now,
 } as const;
 export type Operation = keyof typeof operations;
