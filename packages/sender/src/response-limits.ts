@@ -14,9 +14,17 @@ export const MAX_CHUNKS = 1_000;
 export const MAX_BODY_BYTES = MAX_RESPONSE_EXCERPT_BYTES;
 export const MAX_BODY_MS = 250;
 
+/** How long the headers after a status line may take: the status has decided, and they only say what came back. */
+export const MAX_HEADERS_MS = 1_000;
+
 /** Is called once, when all that has arrived of a response was parsed and the response is not complete. */
 export interface Unfinished {
   onUnfinished(): void;
+}
+
+/** Is called once, when the final status line has arrived and the headers after it are not complete. */
+export interface UnfinishedHeaders {
+  onUnfinishedHeaders(): void;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -42,6 +50,7 @@ export class ResponseLimits {
   #held: Buffer = NOTHING;
   /** How the final response begins, at least up to the end of its status line. */
   #start: Buffer = NOTHING;
+  #headers: UnfinishedHeaders | undefined;
   #rest: Unfinished | undefined;
 
   constructor(socket: Socket, onUnrequested: () => void) {
@@ -54,6 +63,10 @@ export class ResponseLimits {
         if (chunk === null) {
           this.#rest?.onUnfinished();
           this.#rest = undefined;
+          if (this.#headers && this.statusCode() > 0) {
+            this.#headers.onUnfinishedHeaders();
+            this.#headers = undefined;
+          }
           return null;
         }
         const accepted = this.#accept(chunk);
@@ -64,9 +77,10 @@ export class ResponseLimits {
   }
 
   /** A request is being written: bytes that arrive from now on are its response. */
-  begin(): void {
+  begin(headers: UnfinishedHeaders): void {
     this.#phase = 'interim';
     this.#allowed = MAX_HEAD_BYTES;
+    this.#headers = headers;
   }
 
   /**
@@ -75,6 +89,7 @@ export class ResponseLimits {
    */
   statusSeen(unfinished: Unfinished): void {
     this.#allowed = this.#received + MAX_BODY_BYTES;
+    this.#headers = undefined;
     this.#rest = unfinished;
   }
 
@@ -82,6 +97,7 @@ export class ResponseLimits {
   end(): void {
     this.#phase = 'idle';
     this.#start = NOTHING;
+    this.#headers = undefined;
     this.#rest = undefined;
     this.#received = 0;
     this.#chunks = 0;

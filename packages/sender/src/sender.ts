@@ -9,7 +9,7 @@ import { type CostlyHandshakes, createCostlyHandshakes } from './costly-handshak
 import type { AllowedNetworks } from './guard.ts';
 import { guardedLookup } from './guarded-lookup.ts';
 import type { Resolve } from './resolve.ts';
-import { MAX_BODY_BYTES, MAX_BODY_MS } from './response-limits.ts';
+import { MAX_BODY_BYTES, MAX_BODY_MS, MAX_HEADERS_MS } from './response-limits.ts';
 import {
   ResponseError,
   resultOfError,
@@ -98,6 +98,7 @@ class Attempt {
   #sentAt: number | undefined;
   #firstByteMs: number | null = null;
   #excerpt: BodyExcerpt | undefined;
+  #headersLimit: NodeJS.Timeout | undefined;
   #bodyLimit: NodeJS.Timeout | undefined;
 
   constructor(context: Context, to: CheckedUrl, request: SendRequest, resolve: (result: SendResult) => void) {
@@ -158,6 +159,7 @@ class Attempt {
     if (this.#isSettled) return;
     this.#isSettled = true;
     clearTimeout(this.#limit);
+    clearTimeout(this.#headersLimit);
     this.#context.inFlight.delete(this);
     this.#resolve(this.#request.excerptBytes ? { ...outcome, cameBack: this.#cameBack(outcome) } : outcome);
   }
@@ -214,7 +216,7 @@ class Attempt {
       return;
     }
     this.#sentAt = this.#context.now();
-    connection.limits.begin();
+    connection.limits.begin(this);
   }
 
   onBody(chunk: Uint8Array): void {
@@ -233,6 +235,7 @@ class Attempt {
     statusCode: number,
     headers: ResponseHeaders,
   ): void {
+    clearTimeout(this.#headersLimit);
     // `ResponseLimits` drops interim responses. One that gets here has another form, or its status is none, such as
     // 099.
     if (statusCode < 200) {
@@ -256,6 +259,11 @@ class Attempt {
   /** The time since the request was written; 0 if it was not. */
   #sinceSentMs(): number {
     return this.#sentAt === undefined ? 0 : this.#context.now() - this.#sentAt;
+  }
+
+  /** The status has decided the outcome (interface 6.4), so nobody waits for what drips after it. */
+  onUnfinishedHeaders(): void {
+    this.#headersLimit = setTimeout(() => this.#timeOut(), MAX_HEADERS_MS);
   }
 
   /** Most bodies arrive with the status, so only the others need a timer. */
