@@ -58,8 +58,6 @@ export class Partitions {
   #last = 0;
   /** Partitions without jobs that may have got markers. */
   #maybeMarked: Partition[] = [];
-  /** Slots that ending jobs have given up for partitions that may have jobs. */
-  #givenUp = { slots: 0, atMs: 0 };
 
   /** `concurrency`: jobs in flight at once, over all partitions. `now`: milliseconds since 1970. */
   constructor(count: number, concurrency: number, now: () => number = Date.now) {
@@ -128,10 +126,7 @@ export class Partitions {
     const isToAsk = (other: Partition) => other !== partition && other.state === 'unknown' && other.taking === 0;
     const areOthersToAsk = this.#maybeMarked.length > 0 || this.all.some(isToAsk);
     const share = areOthersToAsk ? this.#evenShare() : this.#shareOf(partition);
-    if (partition.state === 'unknown') this.#givenUp.slots = Math.max(0, this.#givenUp.slots - 1);
-    partition.owed = 0;
-    partition.reservedAtMs = this.#now();
-    partition.taking = Math.max(1, Math.min(partition.atOnce, this.room(), share - partition.active));
+    this.#reserve(partition, Math.max(1, Math.min(partition.atOnce, this.room(), share - partition.active)));
     return partition.taking;
   }
 
@@ -154,7 +149,7 @@ export class Partitions {
     this.#maybeMarked = [];
     const limit = Math.floor(Math.min(this.room(), maxJobs) / marked.length);
     if (limit < 1) return NONE;
-    for (const one of marked) one.taking = Math.min(this.#evenShare(), limit);
+    for (const one of marked) this.#reserve(one, Math.min(this.#evenShare(), limit));
     return marked;
   }
 
@@ -168,13 +163,7 @@ export class Partitions {
     if (this.all.length === 1) return true;
     const [share, nowMs] = [this.#busyShare(), this.#now()];
     if (partition.active > this.#shareOf(partition, nowMs, share)) return false;
-    if (!this.hasRoom() && this.#givesUpFor(partition, nowMs, share)) return false;
-    const toAsk = this.all.reduce((sum, { state, taking }) => sum + Number(state === 'unknown' && taking === 0), 0);
-    if (isOver(this.#givenUp.atMs, GIVEN_UP_MS, nowMs)) this.#givenUp = { slots: 0, atMs: nowMs };
-    // Only one slot for each of those partitions, even if many jobs end at once.
-    if (this.#givenUp.slots >= toAsk) return true;
-    this.#givenUp.slots += 1;
-    return false;
+    return !this.#givesUpFor(partition, nowMs, share);
   }
 
   /** Asking a partition failed: frees its reserved slots; it is not asked before `mayBeAskedAgain`. */
@@ -218,6 +207,12 @@ export class Partitions {
     return leftMs > ASK_AGAIN_MS ? 0 : Math.max(0, leftMs);
   }
 
+  #reserve(partition: Partition, slots: number): void {
+    partition.taking = slots;
+    partition.owed = 0;
+    partition.reservedAtMs = this.#now();
+  }
+
   #askAgain(partition: Partition, dueAtMs = Number.POSITIVE_INFINITY): void {
     partition.askAgainAtMs = Math.min(dueAtMs, this.#now() + ASK_AGAIN_MS);
   }
@@ -238,17 +233,20 @@ export class Partitions {
   }
 
   /**
-   * Whether the slot of a partition's job that ends goes to another one that has jobs, less than its share, and at least
-   * two slots fewer; or one fewer, if this one has had the odd slot for `ODD_SLOT_MS`. The other one is owed the slot,
-   * so that many jobs that end at once don't give up more than it lacks.
+   * Whether the slot of a partition's job that ends goes to another one. It does if that one is to be asked; or, where no
+   * slot is free, if it has jobs, less than its share, and at least two slots fewer, or one fewer once this one has had
+   * the odd slot for `ODD_SLOT_MS`. The other one is owed the slot, so that many jobs that end at once don't give up
+   * more than it lacks.
    */
   #givesUpFor({ index, active, reservedAtMs }: Partition, nowMs: number, share: number): boolean {
     const mayKeep = isOver(reservedAtMs, ODD_SLOT_MS, nowMs) ? 0 : 1;
+    const isFull = !this.hasRoom();
     const poorer = this.all.find((other) => {
-      if (other.index === index || other.state !== 'busy' || other.taking > 0) return false;
+      if (other.index === index || other.taking > 0) return false;
       if (isOver(other.owedAtMs, GIVEN_UP_MS, nowMs)) other.owed = 0;
+      if (other.state === 'unknown') return other.owed === 0;
       const slots = other.active + other.owed;
-      return slots < active - mayKeep && slots < this.#shareOf(other, nowMs, share);
+      return isFull && other.state === 'busy' && slots < active - mayKeep && slots < this.#shareOf(other, nowMs, share);
     });
     if (!poorer) return false;
     poorer.owed += 1;
