@@ -10,12 +10,12 @@ import {
 } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
-import { createBreaks } from '../events/breaks.ts';
 import { deliveryIdsOf } from '../events/deliveries-of-event.ts';
 import { encodeErased, type StoredEvent } from '../events/event-record.ts';
-import { findEvents, keepEvent, loadExactly, prefixOfEvent } from '../events/events.ts';
-import { entriesToRemove, hasOwnTerm } from '../events/search-index.ts';
+import { findEvents, keepEvent, loadExactly, parsingWeight, prefixOfEvent } from '../events/events.ts';
+import { entriesToRemove, sessionWith } from '../events/search-index.ts';
 import * as keys from '../keys.ts';
+import { filterInSlices } from '../lists/in-slices.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
 import { runScript } from '../scripts.ts';
 import { allPartitions, type Store, sumPartitions } from '../store.ts';
@@ -102,15 +102,12 @@ async function readNext(
   const found = await runScript(store, 'scanEvents', keys.partitionPrefix(store, partition), values);
   if (found.cursor === 'restart') return { events: [], cursor: '0', run: found.run };
   const events: StoredEvent[] = [];
-  const breaks = createBreaks();
+  const isToErase = (stored: StoredEvent) => isWanted(stored, erased);
   for (const some of chunksOf(found.keys, EVENTS_AT_ONCE)) {
     const refs = some.flatMap((key) => refOf(store, key));
     const loaded = await Promise.all(refs.map((ref) => loadExactly(store, ref)));
-    for (const stored of loaded) {
-      if (!stored) continue;
-      await breaks.before(stored.event.dataJson.length);
-      if (isWanted(stored, erased)) events.push(stored);
-    }
+    const existing = loaded.filter((stored) => stored !== undefined);
+    events.push(...(await filterInSlices(existing, isToErase, parsingWeight)));
   }
   return found.cursor === '0' ? { events } : { events, cursor: found.cursor, run: found.run };
 }
@@ -129,7 +126,7 @@ function isWanted(stored: StoredEvent, { field, value, environment }: Erased): b
   // Most events end here. The text is that of JSON.stringify, so the value stands in it like this; except that a U+FFFD
   // may stand for half a character (core's search-terms.ts).
   if (!value.includes('\ufffd') && !event.dataJson.includes(JSON.stringify(value))) return false;
-  return hasOwnTerm(stored, [{ field, value } satisfies SearchTerm]);
+  return sessionWith(stored, [{ field, value } satisfies SearchTerm]) !== undefined;
 }
 
 /** All deliveries of an event, replays included, in parts of some hundred. Their ids follow from the event and its subscriptions. */

@@ -23,10 +23,10 @@ import {
 } from '@posthorn/core';
 import { GRACE_MS } from '../constants.ts';
 import { allPrefixes, installationKey, searchKey } from '../keys.ts';
+import { filterInSlices, visitInSlices } from '../lists/in-slices.ts';
 import type { Store } from '../store.ts';
-import { createBreaks } from './breaks.ts';
 import type { StoredEvent } from './event-record.ts';
-import { loadEvent } from './events.ts';
+import { loadEvent, parsingWeight } from './events.ts';
 import { packUuid, unpackUuid } from './pack-data.ts';
 
 /** From this retention on, a slice is a day: there are then 8 to some hundred of them. */
@@ -140,7 +140,7 @@ export async function searchEvents(
   const budget = { left: MAX_LOOKED_AT };
   const isWanted = {
     ref: (event: Pick<Event, 'environment'>) => environment === undefined || event.environment === environment,
-    event: (stored: StoredEvent) => hasOwnTerm(stored, terms),
+    event: (stored: StoredEvent) => sessionWith(stored, terms) !== undefined,
   };
   // One slice more: the clock of another process may be ahead.
   let newest = numberAt(nowMs) + 1;
@@ -162,16 +162,19 @@ export async function searchEvents(
     (a, b) => b.acceptedAtMs - a.acceptedAtMs || b.createdAtMs - a.createdAtMs,
   );
   const events: FoundEvent[] = [];
-  const breaks = createBreaks();
+  const addIfWanted = (stored: StoredEvent) => {
+    const session = sessionWith(stored, terms);
+    const { dataJson: _, ...event } = stored.event;
+    if (session) events.push({ ...stored, event, session });
+  };
   for (const some of chunksOf(newestFirst.slice(0, limit), EVENTS_AT_ONCE)) {
-    for (const stored of await Promise.all(some.map(({ ref }) => loadEvent(store, ref)))) {
-      // It may have expired meanwhile, or have been erased.
-      if (!stored || stored.erasedAtMs !== undefined) continue;
-      const { dataJson, ...event } = stored.event;
-      await breaks.before(dataJson.length);
-      const session = sessionFacts({ dataJson });
-      if (hasTerm(session, terms)) events.push({ ...stored, event, session });
-    }
+    // One may have expired meanwhile, or have been erased.
+    const loaded = await Promise.all(some.map(({ ref }) => loadEvent(store, ref)));
+    await visitInSlices(
+      loaded.filter((stored) => stored !== undefined),
+      addIfWanted,
+      parsingWeight,
+    );
   }
   return { events, hasMore: found.size > limit || budget.left <= 0 };
 }
@@ -202,7 +205,6 @@ async function newestOfList(
 ): Promise<Iterable<Found>> {
   const found = new Map<EventRef, Found>();
   const mayGoOn = () => found.size <= limit && budget.left > 0;
-  const breaks = createBreaks();
   // From the end: entries that are added meanwhile move others into the next chunk, where they are found again, never out of it.
   for (let end = -1; mayGoOn(); end -= CHUNK) {
     const entries = await store.redis.lrange(key, end - CHUNK + 1, end);
@@ -213,22 +215,23 @@ async function newestOfList(
       if (!mayGoOn()) break;
       budget.left -= some.length * LOOKS_FOR_AN_EVENT;
       const loaded = await Promise.all(some.map((ref) => loadEvent(store, ref)));
-      for (const stored of loaded) {
-        if (!stored) continue;
-        await breaks.before(stored.event.dataJson.length);
-        if (!isWanted.event(stored)) continue;
-        const { ref, acceptedAtMs, event } = stored;
+      const existing = loaded.filter((stored) => stored !== undefined);
+      for (const { ref, acceptedAtMs, event } of await filterInSlices(existing, isWanted.event, parsingWeight))
         found.set(ref, { ref, acceptedAtMs, createdAtMs: Date.parse(event.createdAt) });
-      }
     }
     if (entries.length < CHUNK) break;
   }
   return found.values();
 }
 
-/** Whether an event that has not been erased has one of the terms. */
-export function hasOwnTerm({ event, erasedAtMs }: StoredEvent, terms: readonly SearchTerm[]): boolean {
-  return erasedAtMs === undefined && hasTerm(sessionFacts(event), terms);
+/** The session of an event that has one of the terms; undefined if it has none, or has been erased. */
+export function sessionWith(
+  { event, erasedAtMs }: StoredEvent,
+  terms: readonly SearchTerm[],
+): SessionFacts | undefined {
+  if (erasedAtMs !== undefined) return undefined;
+  const session = sessionFacts(event);
+  return hasTerm(session, terms) ? session : undefined;
 }
 
 /** Says to the console whether ingest indexes events (`EVENT_SEARCH`). */

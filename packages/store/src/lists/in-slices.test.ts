@@ -1,7 +1,7 @@
 /** Long lists, sorted, changed and walked in slices. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { changeInSlices, filterInSlices, sortInSlices, walkInSlices } from './in-slices.ts';
+import { changeInSlices, filterInSlices, sortInSlices, visitInSlices, walkInSlices } from './in-slices.ts';
 
 const compare = (a: number, b: number) => a - b;
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
@@ -37,6 +37,27 @@ describe('a long list', () => {
     isOver = true;
     await running;
     expect(turns).toBeGreaterThanOrEqual(20);
+  });
+});
+
+describe('a list of items of different weights', () => {
+  it('lets others run once those visited weigh as much as a slice, and only then', async () => {
+    let turns = 0;
+    const others = (async () => {
+      for (; turns < 100; turns++) await nextTurn();
+    })();
+    const turnsBefore: number[] = [];
+    const weights = [3_000, 600, 300, 300, 6_000];
+    await visitInSlices(
+      weights,
+      () => turnsBefore.push(turns),
+      (weight) => weight,
+    );
+    const [first, second, third, fourth, fifth] = turnsBefore as [number, number, number, number, number];
+    expect([second, third]).toEqual([first, first]);
+    expect(fourth).toBeGreaterThan(third);
+    expect(fifth).toBeGreaterThan(fourth);
+    await others;
   });
 });
 

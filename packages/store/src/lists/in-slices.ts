@@ -4,11 +4,24 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 /** Items of a slice: one to three milliseconds. */
 const ITEMS_AT_ONCE = 4_000;
 
-/** Calls `visit` with each item. The list must not change meanwhile. */
-export async function visitInSlices<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
-  for (let start = 0; start < items.length; start += ITEMS_AT_ONCE) {
-    if (start > 0) await nextTurn();
-    for (const item of items.slice(start, start + ITEMS_AT_ONCE)) visit(item);
+/**
+ * Calls `visit` with each item. The list must not change meanwhile. `weightOf`: as how many items of usual size one
+ * counts.
+ */
+export async function visitInSlices<T>(
+  items: readonly T[],
+  visit: (item: T) => void,
+  weightOf: (item: T) => number = () => 1,
+): Promise<void> {
+  let sliceWeight = 0;
+  for (const item of items) {
+    const weight = weightOf(item);
+    if (sliceWeight > 0 && sliceWeight + weight > ITEMS_AT_ONCE) {
+      await nextTurn();
+      sliceWeight = 0;
+    }
+    sliceWeight += weight;
+    visit(item);
   }
 }
 
@@ -73,12 +86,17 @@ function positionIn<T>(list: readonly T[], isAfter: (item: T) => boolean): numbe
   return from;
 }
 
-/** Returns the items for which `isWanted` holds. The list must not change meanwhile. */
-export async function filterInSlices<T>(items: readonly T[], isWanted: (item: T) => boolean): Promise<T[]> {
+/** Returns the items for which `isWanted` holds. The list must not change meanwhile. `weightOf`: as for `visitInSlices`. */
+export async function filterInSlices<T>(
+  items: readonly T[],
+  isWanted: (item: T) => boolean,
+  weightOf?: (item: T) => number,
+): Promise<T[]> {
   const found: T[] = [];
-  await visitInSlices(items, (item) => {
+  const visit = (item: T) => {
     if (isWanted(item)) found.push(item);
-  });
+  };
+  await visitInSlices(items, visit, weightOf);
   return found;
 }
 
