@@ -78,7 +78,10 @@ const readOnly: RequestHandler = (request, _response, next) => {
   next(reads ? undefined : new AppError('method_not_allowed', 'Bull Board is read-only; use the operator API.'));
 };
 
-/** Bull Board reads as many jobs as it is asked for, and answers 500 to a name that it can't decode or a page that Redis can't count. */
+/**
+ * Bull Board reads as many jobs as it is asked for, and answers 500 to a name that it can't decode and to a page that
+ * Redis can't count.
+ */
 const boardQuery = z.object({
   jobsPerPage: z.coerce.number().max(100).optional(),
   page: z.coerce.number().max(1_000_000).optional(),

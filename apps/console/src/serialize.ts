@@ -34,7 +34,7 @@ export async function serializeSubscription(
   return serialized;
 }
 
-/** Why a subscription has its status. The reason of one that is resuming is that of its pause, which comes back if the trial fails. */
+/** Why a subscription has its status. While it resumes, the reason of its pause is kept: it counts if the trial fails. */
 export function reasonOf({ resuming, statusReason }: Pick<StoredSubscription, 'resuming' | 'statusReason'>) {
   return resuming ? null : statusReason;
 }

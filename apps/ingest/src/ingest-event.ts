@@ -117,16 +117,13 @@ export async function ingestEvent(
   try {
     const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
     written = 'created' in result ? stored : result.kept;
-    const count = () => context.quota.count(publisher.name, event, written.subscriptionIds.length);
     // Before anything else can fail: the event takes memory whatever the publisher is told, and its repeats are not new.
-    if ('created' in result) count();
+    if ('created' in result) context.quota.count(publisher.name, event, stored.subscriptionIds.length);
     const completing =
       'created' in result
         ? completeNew(context, stored, result.created)
         : completeRepeated(context, parsed, publisher.name, result.kept, nowMs);
     outcome = completing instanceof Promise ? await completing : completing;
-    // It was accepted in this millisecond: the reply to the first try of this call was lost.
-    if (outcome.kind === 'duplicate' && 'kept' in result && result.kept.acceptedAtMs === nowMs) count();
   } catch (error) {
     line.fail(error);
     throw error;
@@ -170,6 +167,8 @@ async function completeRepeated(
   // Comparing the content of large events blocks the event loop for many milliseconds.
   if (kept.event.dataJson.length > LARGE_CHARACTERS) await context.turns.turnFor(publisher);
   if (!isSameEvent(kept, event, hadCreatedAt)) return { kind: 'conflict', event };
+  // It was accepted in this millisecond: the reply to the first try of this call was lost.
+  if (kept.acceptedAtMs === nowMs) context.quota.count(publisher, event, kept.subscriptionIds.length);
   // Deliveries of an erased event could not be sent any more.
   const areMade =
     kept.erasedAtMs !== undefined || nowMs - kept.acceptedAtMs > FILLED_SHARE * context.store.succeededRetentionMs;
@@ -242,8 +241,8 @@ function checkEnvironment(environment: Environment, keyEnvironment: Subscription
 
 /**
  * Compares the content, whatever the order of keys: data of another length as JSON are others. (Of a large kept event
- * whose data differ like that, Redis returns none, so that small repeats of large events cost little.) A repeat without `created_at` matches any time of the stored event.
- * The payload of an erased event is gone, so any payload matches it.
+ * whose data differ like that, Redis returns none, so that small repeats of large events cost little.) A repeat without
+ * `created_at` matches any time of the stored event. The payload of an erased event is gone, so any payload matches it.
  */
 function isSameEvent({ event: kept, erasedAtMs }: StoredEvent, event: Event, hadCreatedAt: boolean): boolean {
   return (

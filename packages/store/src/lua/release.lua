@@ -3,9 +3,9 @@
 -- partition, empty for the partition of the call.
 -- Releases from the held lane only while the address is active. Deliveries in another lane of an address that is not
 -- active move to the held lane, except its trial and test deliveries (lib/may-pass.lua). An overdue delivery is due
--- now, so its next attempt is not overdue again, and field d keeps when its retry was due first, with the time that is in x
--- now: a process of an older release changes x alone. If a slow worker has recorded an attempt meanwhile, the retry keeps
--- its later time.
+-- now, so its next attempt is not overdue again, and field d keeps when its retry was due first, with the time that is
+-- in x now: a process of an older release changes x alone. If a slow worker has recorded an attempt meanwhile, the
+-- retry keeps its later time.
 -- Returns for each lane {delivery, generation or HELD_NOW, event, attempts recorded, …}, or the text of an error. An
 -- error in one lane does not affect the others.
 --@include delivery-key

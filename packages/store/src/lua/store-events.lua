@@ -31,7 +31,8 @@ end
 local function keptText(key, newText)
   local text = call('GET', key)
   local dataAt = string.find(text, '\n', 1, true) or #text
-  if #text - dataAt <= MAX_EVENT_AT_ONCE or #text - dataAt == #newText - string.find(newText, '\n', 1, true) then return text end
+  local length, newLength = #text - dataAt, #newText - string.find(newText, '\n', 1, true)
+  if length <= MAX_EVENT_AT_ONCE or length == newLength then return text end
   return string.sub(text, 1, dataAt)
 end
 
