@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { HOUR_MS } from '@posthorn/core';
-import type { NotWell, Overview } from '@posthorn/operator-api';
+import type { NotWell, Overview, Rehearsal } from '@posthorn/operator-api';
 import { deregisterWorker, sendHeartbeat } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
@@ -377,6 +377,13 @@ describe('a bulk replay', () => {
       await eventually('all to fail', async () => {
         return (await on.deliveries(`subscription_id=${id}&status=failed&limit=250`)).length === 8;
       });
+    // A rehearsal knows no duration, and warns of nothing, before the worker has saved what it counted.
+    await eventually('the counts of both', async () => {
+      const { body } = await on.operate('POST', '/v1/replays/rehearse', { subscription_ids: ids });
+      return body.addresses.every(({ expected_s, warnings }: Rehearsal['addresses'][number]) => {
+        return expected_s !== null && warnings.length > 0;
+      });
+    });
     receivers[0]!.answerWith(200);
     const { page, screenshot } = await signedIn();
     await page.goto(`/replays?${ids.map((id) => `subscription_id=${id}`).join('&')}`);
