@@ -146,6 +146,9 @@ export function deliveryIdPrefix(subscriptionId: string): string {
   return `dlv_${hashText(subscriptionId).slice(0, 5)}`;
 }
 
+/** The length of what `deliveryIdPrefix` returns. */
+export const DELIVERY_ID_PREFIX_LENGTH = deliveryIdPrefix('').length;
+
 /** A new id of a bulk replay of one subscription's deliveries; carries the subscription's partition hash like a delivery's. */
 export function newReplayId(subscriptionId: string): string {
   return `rpl_${hashText(subscriptionId)}${randomBytes(15).toString('base64url')}`;

@@ -586,7 +586,10 @@ describe('order of jobs', () => {
 });
 
 describe('several partitions', () => {
-  it('shares the slots evenly among the partitions that have jobs, whichever had them first', async () => {
+  it.each([
+    ['evenly among the partitions that have jobs, whichever had them first', 1, [2, 2]],
+    ['in proportion to the addresses of their jobs', 3, [3, 1]],
+  ])('shares the slots %s', async (_, addresses, shares) => {
     await consumer.stop(5_000);
     consumer = newConsumer(4);
     const held = new Map<string, PromiseWithResolvers<JobOutcome>>();
@@ -600,28 +603,23 @@ describe('several partitions', () => {
       held.get(id!)!.resolve({ kind: 'done' });
       held.delete(id!);
     };
-    await addJobs(
-      jobQueues,
-      0,
-      Array.from({ length: 500 }, (_, i) => testJob(`a${i}`)),
-    );
+    // Ids that begin with the same nine characters are for the same address.
+    const jobsTo = (letter: string, count: number) =>
+      Array.from({ length: 500 }, (_, i) => testJob(`${letter}${`${i % count}`.padStart(8)}-${i}`));
+    await addJobs(jobQueues, 0, jobsTo('a', addresses));
     await consumer.start();
     await eventually('one partition to use all slots', () => held.size === 4);
-    await addJobs(
-      jobQueues,
-      1,
-      Array.from({ length: 500 }, (_, i) => testJob(`b${i}`)),
-    );
+    await addJobs(jobQueues, 1, jobsTo('b', 1));
     const count = (letter: string) => inFlight().filter((id) => id.startsWith(letter)).length;
-    while (count('b') < 2) {
+    while (count('b') < shares[1]!) {
       finishOne(inFlight().find((id) => id.startsWith('a')));
       await eventually('the free slot to be used', () => held.size === 4);
     }
-    // From now on each partition keeps its half.
+    // From now on each partition keeps its share.
     for (const letter of ['a', 'b']) {
       finishOne(inFlight().find((id) => id.startsWith(letter)));
       await eventually('the free slot to be used', () => held.size === 4);
-      expect([count('a'), count('b')]).toEqual([2, 2]);
+      expect([count('a'), count('b')]).toEqual(shares);
     }
     handle = async () => ({ kind: 'done' });
     for (const id of inFlight()) finishOne(id);

@@ -2,7 +2,7 @@
  * The consumer of deliveries' jobs: the loop of packages/queue with the scripts of packages/store, which end a job and
  * take the next in one step.
  */
-import type { DeliveryJob } from '@posthorn/core';
+import { DELIVERY_ID_PREFIX_LENGTH, type DeliveryJob } from '@posthorn/core';
 import { type Claim, Consumer, type ConsumerOptions, type EndJob, type JobOutcome } from '@posthorn/queue';
 import {
   deliveryOfJob,
@@ -36,9 +36,10 @@ export interface DeliveryConsumerOptions
   handle: (job: DeliveryJob, found: FoundJob, end: EndDeliveryJob, claim: Claim) => Promise<JobOutcome>;
 }
 
-/** The scripts of packages/store by which a consumer takes jobs, ends them, and watches other workers. */
+/** What a consumer needs to know of deliveries' jobs, with the scripts of packages/store that take and end them. */
 export function jobScripts(store: Store, worker?: WorkerView) {
   return {
+    addressOf: ({ id }) => id.slice(0, DELIVERY_ID_PREFIX_LENGTH),
     look: (partitions) => lookForJobs(store, partitions),
     take: (takes, marked, lock) => takeJobs(store, takes, marked, { ...lock, worker }),
     finish: (partition, lock) => finishJob(store, partition, { ...lock, worker }),

@@ -29,6 +29,8 @@ export interface ConsumerOptions<J extends { id: string }>
   partitionPrefixes: readonly string[];
   /** Jobs in flight at once, over all partitions. */
   concurrency: number;
+  /** The address that a job is for. Two may have the same text, but hardly ever do. */
+  addressOf: (job: J) => string;
   /**
    * Resolves to the time at which the next job of each partition is due (0: one waits; undefined: there is none), or to
    * an error. Takes nothing.

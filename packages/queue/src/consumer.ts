@@ -276,7 +276,7 @@ export class Consumer<J extends { id: string }> {
     partition.taking = 0;
     const claim = this.#leases.claim(partition.index, token);
     const jobs = taken.flatMap((one) => this.#found(partition, one) ?? []);
-    partition.active += jobs.length;
+    this.#began(partition, jobs);
     return () => this.#beginAll(request, jobs, claim);
   }
 
@@ -377,9 +377,15 @@ export class Consumer<J extends { id: string }> {
     const claim = this.#leases.claim(partition.index, request.token);
     const jobs = job ? [job, ...parkedJobs] : parkedJobs;
     return () => {
-      partition.active += jobs.length;
+      this.#began(partition, jobs);
       this.#beginAll(request, jobs, claim);
     };
+  }
+
+  /** Counts jobs that are in flight from now on. */
+  #began(partition: Partition, jobs: readonly J[]): void {
+    partition.active += jobs.length;
+    for (const job of jobs) this.#partitions.tookJob(partition, this.#options.addressOf(job));
   }
 
   /** Repeats while Redis is unavailable. After any other error, the job comes back when its lock has expired. */

@@ -22,6 +22,44 @@ describe('partitions', () => {
     expect(fill(new Partitions(1, 12), 1)).toEqual([12]);
   });
 
+  /** Has jobs of this many addresses taken from each partition. */
+  function takeOfAddresses(partitions: Partitions, counts: readonly number[]): void {
+    for (const [i, count] of counts.entries())
+      for (let address = 0; address < count; address++) partitions.tookJob(partitions.all[i]!, `${i} ${address}`);
+  }
+
+  it('shares the slots in proportion to the addresses of their latest jobs', () => {
+    const partitions = new Partitions(3, 12);
+    takeOfAddresses(partitions, [3, 1, 2]);
+    expect(fill(partitions, 3)).toEqual([6, 2, 4]);
+  });
+
+  it('gives a slot to one that has as many, but for more addresses', () => {
+    const partitions = new Partitions(2, 5);
+    takeOfAddresses(partitions, [1, 2]);
+    const [first, second] = partitions.all;
+    Object.assign(first!, { state: 'busy', active: 2 });
+    Object.assign(second!, { state: 'busy', active: 3 });
+    expect([first, second].map((one) => partitions.mayTakeNext(one!))).toEqual([false, true]);
+    first!.active = 1;
+    expect(partitions.next()).toBe(second);
+  });
+
+  it('gives slots that others can not use to any that is not crowded', () => {
+    const partitions = new Partitions(2, 12);
+    takeOfAddresses(partitions, [10, 1]);
+    const [first, second] = partitions.all;
+    Object.assign(first!, { state: 'busy', active: 7 });
+    Object.assign(second!, { state: 'busy', active: 2 });
+    expect(partitions.next()).toBe(first);
+    partitions.foundCrowded(first!);
+    expect([partitions.next(), partitions.reserve(second!)]).toEqual([second, 1]);
+    second!.taking = 0;
+    partitions.foundCrowded(second!);
+    second!.active = 6;
+    expect(partitions.next()).toBeUndefined();
+  });
+
   it.each([
     ['with fewer slots than partitions', 2, [1, 1, 0]],
     ['to one that gets jobs while the others use all slots', 12, [4, 7, 1]],

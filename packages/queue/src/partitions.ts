@@ -1,4 +1,5 @@
 /** Tracks the partitions' queues, and picks the one to take the next job from: none may keep all slots. */
+import { RecentAddresses } from './recent-addresses.ts';
 
 export interface Partition {
   readonly index: number;
@@ -25,6 +26,8 @@ export interface Partition {
    * already use all slots that they may have.
    */
   crowdedAtMs: number;
+  /** Those of its latest jobs. Its share of the slots grows with their number, so that each address gets as much. */
+  readonly addresses: RecentAddresses;
 }
 
 /** How often each empty partition is checked for jobs, since the process that took its marker may have died. */
@@ -72,6 +75,7 @@ export class Partitions {
       askAgainAtMs: 0,
       atOnce: FIRST_AT_ONCE,
       crowdedAtMs: 0,
+      addresses: new RecentAddresses(),
     }));
     this.#concurrency = concurrency;
     this.#now = now;
@@ -109,12 +113,13 @@ export class Partitions {
   /** The partition to take the next job from; undefined if no slot is free, or none may have a job. */
   next(): Partition | undefined {
     if (!this.hasRoom()) return undefined;
-    const [share, nowMs] = [this.#busyShare(), this.#now()];
+    const [each, nowMs] = [this.#slotsOfAddress(), this.#now()];
+    const isBusy = ({ state }: Partition) => state === 'busy';
     return (
       this.#rotate(({ state }) => state === 'unknown') ??
-      this.#fewestInFlight(
-        (partition) => partition.state === 'busy' && partition.active < this.#shareOf(partition, nowMs, share),
-      )
+      this.#poorest((partition) => isBusy(partition) && partition.active < this.#shareOf(partition, nowMs, each)) ??
+      // The others can't use their shares now.
+      this.#poorest((partition) => isBusy(partition) && !isCrowded(partition, nowMs))
     );
   }
 
@@ -161,9 +166,14 @@ export class Partitions {
   mayTakeNext(partition: Partition): boolean {
     if (partition.state === 'failed' || (partition.state === 'empty' && this.hasRoom())) return false;
     if (this.all.length === 1) return true;
-    const [share, nowMs] = [this.#busyShare(), this.#now()];
-    if (partition.active > this.#shareOf(partition, nowMs, share)) return false;
-    return !this.#givesUpFor(partition, nowMs, share);
+    const [each, nowMs] = [this.#slotsOfAddress(), this.#now()];
+    if (partition.active > this.#shareOf(partition, nowMs, each)) return false;
+    return !this.#givesUpFor(partition, nowMs, each);
+  }
+
+  /** A job for this address was taken from the partition. */
+  tookJob(partition: Partition, address: string): void {
+    if (this.all.length > 1) partition.addresses.took(address);
   }
 
   /** Asking a partition failed: frees its reserved slots; it is not asked before `mayBeAskedAgain`. */
@@ -221,32 +231,36 @@ export class Partitions {
     return Math.ceil(this.#usable / this.all.length);
   }
 
-  /** An even share among the partitions that have jobs or may have some. */
-  #busyShare(): number {
-    const busy = this.all.reduce((sum, { state }) => sum + Number(state === 'busy' || state === 'unknown'), 0);
-    return Math.ceil(this.#usable / Math.max(1, busy));
+  /** The slots for each address of the partitions that have jobs or may have some; a fraction. */
+  #slotsOfAddress(): number {
+    let count = 0;
+    for (const { state, addresses } of this.all) if (state === 'busy' || state === 'unknown') count += addresses.count;
+    return this.#usable / Math.max(1, count);
   }
 
-  /** The slots that a partition may have. `busy` spares a caller that asks for several the calculation. */
-  #shareOf({ crowdedAtMs }: Partition, nowMs = this.#now(), busy = this.#busyShare()): number {
-    return isOver(crowdedAtMs, CROWDED_MS, nowMs) ? busy : this.#evenShare();
+  /** The slots that a partition may have. `each` spares a caller that asks for several the calculation. */
+  #shareOf(partition: Partition, nowMs = this.#now(), each = this.#slotsOfAddress()): number {
+    if (isCrowded(partition, nowMs)) return this.#evenShare();
+    return Math.min(this.#usable, Math.ceil(each * partition.addresses.count));
   }
 
   /**
    * Whether the slot of a partition's job that ends goes to another one. It does if that one is to be asked; or, where no
-   * slot is free, if it has jobs, less than its share, and at least two slots fewer, or one fewer once this one has had
-   * the odd slot for `ODD_SLOT_MS`. The other one is owed the slot, so that many jobs that end at once don't give up
-   * more than it lacks.
+   * slot is free, if it has jobs and less than its share, and with the slot would still have fewer for each of its
+   * addresses than this one has now (or as many, once this one has had the odd slot for `ODD_SLOT_MS`). The other one
+   * is owed the slot, so that many jobs that end at once don't give up more than it lacks.
    */
-  #givesUpFor({ index, active, reservedAtMs }: Partition, nowMs: number, share: number): boolean {
-    const mayKeep = isOver(reservedAtMs, ODD_SLOT_MS, nowMs) ? 0 : 1;
+  #givesUpFor({ index, active, reservedAtMs, addresses }: Partition, nowMs: number, each: number): boolean {
+    const keepsOdd = !isOver(reservedAtMs, ODD_SLOT_MS, nowMs);
     const isFull = !this.hasRoom();
     const poorer = this.all.find((other) => {
       if (other.index === index || other.taking > 0) return false;
       if (isOver(other.owedAtMs, GIVEN_UP_MS, nowMs)) other.owed = 0;
       if (other.state === 'unknown') return other.owed === 0;
       const slots = other.active + other.owed;
-      return isFull && other.state === 'busy' && slots < active - mayKeep && slots < this.#shareOf(other, nowMs, share);
+      if (!isFull || other.state !== 'busy' || slots >= this.#shareOf(other, nowMs, each)) return false;
+      const lacks = active * other.addresses.count - (slots + 1) * addresses.count;
+      return keepsOdd ? lacks > 0 : lacks >= 0;
     });
     if (!poorer) return false;
     poorer.owed += 1;
@@ -254,12 +268,13 @@ export class Partitions {
     return true;
   }
 
-  /** Of the partitions that fit, one with the fewest jobs in flight, in turn. */
-  #fewestInFlight(fits: (partition: Partition) => boolean): Partition | undefined {
+  /** Of the partitions that fit, the one that would have the fewest slots for each address with one more, in turn. */
+  #poorest(fits: (partition: Partition) => boolean): Partition | undefined {
+    const ofAddress = ({ active, addresses }: Partition) => (active + 1) / addresses.count;
     let fewest = Number.POSITIVE_INFINITY;
     for (const partition of this.all)
-      if (partition.taking === 0 && fits(partition)) fewest = Math.min(fewest, partition.active);
-    return this.#rotate((partition) => partition.active === fewest && fits(partition));
+      if (partition.taking === 0 && fits(partition)) fewest = Math.min(fewest, ofAddress(partition));
+    return this.#rotate((partition) => ofAddress(partition) === fewest && fits(partition));
   }
 
   /** The next partition in turn that fits and from which nothing is being taken. */
@@ -273,6 +288,10 @@ export class Partitions {
     }
     return undefined;
   }
+}
+
+function isCrowded({ crowdedAtMs }: Partition, nowMs: number): boolean {
+  return !isOver(crowdedAtMs, CROWDED_MS, nowMs);
 }
 
 /** Whether a time that began then is over. It is too if the clock has been set back since. */

@@ -2,9 +2,9 @@
 import {
   type AuditAction,
   DAY_MS,
+  DELIVERY_ID_PREFIX_LENGTH,
   DELIVERY_STATUSES,
   type DeliveryStatus,
-  deliveryIdPrefix,
   ENVIRONMENTS,
   type ErasureStatus,
   EVENT_TYPES,
@@ -211,8 +211,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   MAX_PARKED_AT_ONCE: String(MAX_PARKED_AT_ONCE),
   SHARE_OF_ACTIVE: String(SHARE_OF_ACTIVE),
   MAX_ACTIVE_LOOKED_THROUGH: String(MAX_ACTIVE_LOOKED_THROUGH),
-  /** Length of the beginning that the ids of all deliveries of an address share. */
-  DELIVERY_PREFIX: String(deliveryIdPrefix('').length),
+  DELIVERY_PREFIX: String(DELIVERY_ID_PREFIX_LENGTH),
   RETRY_PRIORITY: String(RETRY_PRIORITY),
   OVERDUE_AFTER_MS: String(OVERDUE_AFTER_MS),
   OVERDUE_BEHIND_OTHERS_MS: String(OVERDUE_BEHIND_OTHERS_MS),
