@@ -202,12 +202,19 @@ describe('a subscription', () => {
 
     await more('Rotate secret');
     const rotation = page.getByRole('dialog', { name: 'Rotate the signing secret' });
+    const answerRotation = await holdBack(page, '**/rotate-secret');
     await rotation.getByRole('button', { name: 'Rotate' }).click();
+    await rotation.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
+    // Neither a key nor a click beside it loses the secret, also before it is there.
+    const tryToClose = async () => {
+      await page.keyboard.press('Escape');
+      await page.mouse.click(5, 400);
+      expect(await rotation.getByRole('button', { name: 'Close' }).count()).toBe(0);
+    };
+    await tryToClose();
+    answerRotation();
     await rotation.getByText('it is not shown again').waitFor();
-    // Neither a key nor a click beside it loses the secret.
-    await page.keyboard.press('Escape');
-    await page.mouse.click(5, 400);
-    expect(await rotation.getByRole('button', { name: 'Close' }).count()).toBe(0);
+    await tryToClose();
     await rotation.getByText('it is not shown again').waitFor();
     expect(await rotation.textContent()).not.toContain(secret);
     await rotation.getByRole('button', { name: 'I have copied it' }).click();

@@ -1,5 +1,5 @@
 /** Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server alone. */
-import { AppError } from '@posthorn/core';
+import { AppError, isDecodable } from '@posthorn/core';
 import { parseFields } from '@posthorn/http';
 import type { JobQueues } from '@posthorn/queue';
 import { type Express, type RequestHandler, Router } from 'express';
@@ -49,7 +49,11 @@ export function bullBoardRoutes(jobQueues: JobQueues, guard: RequestHandler, lim
   router.use(BULL_BOARD_PATH, guard, readOnly);
   router.use(`${BULL_BOARD_PATH}/api`, limit, checkQuery);
   router.use(BULL_BOARD_PATH, adaptPage, async (request, response, next) => {
-    board ??= loadBoard(jobQueues);
+    board ??= loadBoard(jobQueues).catch((error: unknown) => {
+      // The next request tries again.
+      board = undefined;
+      throw error;
+    });
     (await board)(request, response, next);
   });
   return router;
@@ -85,17 +89,8 @@ const readOnly: RequestHandler = (request, _response, next) => {
 const boardQuery = z.object({
   jobsPerPage: z.coerce.number().max(100).optional(),
   page: z.coerce.number().max(1_000_000).optional(),
-  activeQueue: z.string().refine(isEncoded, 'Percent-encode the name').optional(),
+  activeQueue: z.string().refine(isDecodable, 'Percent-encode the name').optional(),
 });
-
-function isEncoded(name: string): boolean {
-  try {
-    decodeURIComponent(name);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const checkQuery: RequestHandler = (request, _response, next) => {
   parseFields(boardQuery, request.query, 'The query');

@@ -40,7 +40,7 @@ export function createWorkerMetrics(registry: Registry) {
   const paused = counter('posthorn_addresses_paused_total', 'Addresses paused after consecutive failures');
   const notices = counter(
     'posthorn_notices_total',
-    'Notices raised, by type: each is in the log, whether or not NOTICE_URL accepts it',
+    'Notices logged, by type, accepted by NOTICE_URL or not; those that wait, again by the next worker that sends them',
     ['type'],
   );
   const givenUp = counter(

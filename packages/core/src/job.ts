@@ -4,6 +4,9 @@ import type { EventRef } from './ids.ts';
 /** The name of the one queue of BullMQ that each partition has. */
 export const QUEUE_NAME = 'deliveries';
 
+/** One of BullMQ's keys in a partition, such as `wait`, or that of a job by its id. */
+export const queueKey = (prefix: string, name: string) => `${prefix}:${QUEUE_NAME}:${name}`;
+
 /**
  * BullMQ takes jobs with a priority after all jobs without one. So retries wait behind first attempts, and many retries
  * due at once delay no new event (docs/decisions, 20).

@@ -2,7 +2,7 @@
  * Ends jobs that can't just be removed: BullMQ's own scripts put them back or keep them as failed. Also runs BullMQ's
  * check for the jobs of dead workers.
  */
-import { QUEUE_NAME, RETRY_PRIORITY, StorageUnavailable } from '@posthorn/core';
+import { QUEUE_NAME, queueKey, RETRY_PRIORITY, StorageUnavailable } from '@posthorn/core';
 import { ConnectionClosedError, createRedisBackend, ErrorCode, type MinimalJob, type WorkerOptions } from 'bullmq';
 import { LimitedQueues, type LimitedQueuesOptions } from './limited-queues.ts';
 
@@ -64,7 +64,7 @@ export function createEndings(options: EndingsOptions) {
         checking.add(partition);
         try {
           // BullMQ's key that spaces its checks. It would stay for as long as the clock of Redis was set back.
-          await redis.pexpire(`${prefix}:${QUEUE_NAME}:stalled-check`, stalledCheckMs, 'LT');
+          await redis.pexpire(queueKey(prefix, 'stalled-check'), stalledCheckMs, 'LT');
           await backendOf(partition).moveStalledJobsToWait();
         } catch (error) {
           onError(error);

@@ -1,5 +1,5 @@
 /** Wakes workers for queues in which operators limit how many jobs may be active (BullMQ's global concurrency). */
-import { QUEUE_NAME } from '@posthorn/core';
+import { queueKey } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
 
 /** Sets the marker if jobs wait. Keys: `wait`, `prioritized`, `marker`. */
@@ -27,7 +27,7 @@ export class LimitedQueues {
     this.#redis = redis;
     this.#now = now;
     this.#queues = partitionPrefixes.map((prefix) => ({
-      key: (name) => `${prefix}:${QUEUE_NAME}:${name}`,
+      key: (name) => queueKey(prefix, name),
       isLimited: true,
       readAtMs: Number.NEGATIVE_INFINITY,
     }));

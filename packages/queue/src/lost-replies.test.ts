@@ -48,6 +48,12 @@ it('asks again a second after an error', async () => {
   });
 });
 
+it('also repeats the last question after an error', async () => {
+  const answer = (second: number) =>
+    second >= 32 && second < 35 ? Promise.reject(new Error('away')) : Promise.resolve(0);
+  expect((await secondsOfCalls(answer)).seconds).toEqual([1, 2, 4, 8, 16, 32, 33, 34, 35]);
+});
+
 it('does not count the time in which Redis does not reply', async () => {
   const answer = (second: number) =>
     second === 1 ? new Promise<number>((resolve) => setTimeout(resolve, 20_500, 0)) : Promise.resolve(0);

@@ -34,6 +34,8 @@ interface DoubtfulToken {
   intervals: number;
   /** Redis is to be asked about it now, or again after an error. */
   isDue: boolean;
+  /** No question follows the one that is due, or was. */
+  isLast: boolean;
 }
 
 /**
@@ -82,13 +84,15 @@ export function createLostReplies(
       if (asking.has(partition)) continue;
       for (const one of some) {
         one.intervals += 1;
-        if (isPowerOfTwo(one.intervals)) one.isDue = true;
+        if (!isPowerOfTwo(one.intervals)) continue;
+        one.isDue = true;
+        one.isLast = one.intervals * askLostMs >= lockMs;
       }
       const due = some.filter(({ isDue }) => isDue);
       if (due.length > 0) void ask(partition, due);
     }
     // By the last question, all locks of the token have expired or their jobs were put back.
-    lost = lost.filter(({ intervals }) => !isPowerOfTwo(intervals) || intervals * askLostMs < lockMs);
+    lost = lost.filter(({ isLast, isDue }) => !isLast || isDue);
   };
   return {
     /** To be called before jobs are requested. */
@@ -101,7 +105,13 @@ export function createLostReplies(
     over(request: Request, hasFailed = false): void {
       requests.delete(request);
       if (!request.isDoubtful && !hasFailed) return;
-      lost.push({ partition: request.partition.index, token: request.token, intervals: 0, isDue: false });
+      lost.push({
+        partition: request.partition.index,
+        token: request.token,
+        intervals: 0,
+        isDue: false,
+        isLast: false,
+      });
     },
     start(): void {
       timer = setInterval(askForAll, askLostMs);

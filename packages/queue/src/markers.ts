@@ -1,5 +1,5 @@
 /** Waits for the markers that BullMQ sets when a job is added to an empty queue or is due later. */
-import { QUEUE_NAME, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
+import { queueKey, TimeLimitExceeded, withTimeLimit } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 import type { Partition, Partitions } from './partitions.ts';
 
@@ -44,7 +44,7 @@ export function createMarkers(options: MarkersOptions) {
 
 function createWait(group: readonly Partition[], options: MarkersOptions) {
   const { partitions, redis, canTake, look, changed, onError } = options;
-  const keyOf = ({ index }: Partition) => `${options.partitionPrefixes[index]}:${QUEUE_NAME}:marker`;
+  const keyOf = ({ index }: Partition) => queueKey(options.partitionPrefixes[index] ?? '', 'marker');
   let connection: Redis | Cluster | undefined;
   let isWaiting = false;
   let isClosed = false;

@@ -62,6 +62,19 @@ describe('a feed', () => {
     await writer.write();
     expect(await textsAfter(records.at(-1)?.id ?? '')).toEqual([]);
   });
+  it('says with the next entry, however late, how many could not be written', async () => {
+    await announceListeners(store, 'attempts');
+    const writer = createFeedWriter(store, 'attempts');
+    await writer.write();
+    await store.redis.set(streamKey(), 'of another type');
+    for (const text of ['a', 'b']) writer.add(text, false);
+    await expect(writer.write()).rejects.toThrow('WRONGTYPE');
+    await store.redis.del(streamKey());
+    await writer.write();
+    writer.add('c', false);
+    await writer.write();
+    expect((await readFeed(store, 'attempts', FEED_START, 10)).records).toMatchObject([{ text: 'c', dropped: 2 }]);
+  });
   it('says that entries may be missing where a place is gone, and when all are', async () => {
     await announceListeners(store, 'attempts');
     const writer = createFeedWriter(store, 'attempts');

@@ -1,12 +1,7 @@
 /** Spells every key in Redis; of BullMQ's own, only how they begin (`queueKey`). docs/architecture.md has the table. */
-import {
-  type EventRef,
-  jointRefOf,
-  partitionOf,
-  partitionOfId,
-  QUEUE_NAME,
-  type SubscriptionStatus,
-} from '@posthorn/core';
+import { type EventRef, jointRefOf, partitionOf, partitionOfId, type SubscriptionStatus } from '@posthorn/core';
+
+export { queueKey } from '@posthorn/core';
 
 interface Partitioned {
   /** KEY_PREFIX. */
@@ -41,7 +36,7 @@ export function prefixOfId(store: Partitioned, id: string): string {
 export const eventKey = (prefix: string, event: EventRef) => `${prefix}:event:${event}`;
 /** String of bits: which of an event's deliveries have succeeded, from the first success to the last. */
 export const eventSucceededKey = (prefix: string, event: EventRef) => `${prefix}:event_succeeded:${event}`;
-/** Sorted set of references to events whose fan-out has begun and not been confirmed, by the time it began. */
+/** Sorted set of references to events whose fan-out has begun and not been confirmed, by its last progress. */
 export const fanningOutKey = (prefix: string) => `${prefix}:fanning_out`;
 /** Hash of a delivery; that of its event too, if it is the only one (event-record.ts). */
 export const deliveryKey = (prefix: string, deliveryId: string) => {
@@ -168,5 +163,3 @@ export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix
 export const publisherUsageKey = (keyPrefix: string, publisher: string) => `${keyPrefix}:stored:${publisher}`;
 /** Hash of what is one for the whole installation: the stored format, its processes, the number of partitions, the workers' rules. */
 export const installationKey = (keyPrefix: string) => `${keyPrefix}:installation`;
-/** One of BullMQ's keys, such as `wait`, or that of a job by its id. */
-export const queueKey = (prefix: string, name: string) => `${prefix}:${QUEUE_NAME}:${name}`;

@@ -27,7 +27,7 @@ export interface Address {
   mayHaveParked: boolean;
   /** When a parked delivery was last released for other workers; before the first time, when an attempt ended. */
   sharedAtMs: number | undefined;
-  /** Its deliveries that were released and have not come back as jobs, and when the last one was. */
+  /** Its deliveries that were released and have not come back as jobs, and when the first of them was. */
   released: number;
   releasedAtMs: number;
   /** The host and the IP of its last attempt. */

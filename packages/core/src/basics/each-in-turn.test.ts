@@ -14,3 +14,9 @@ it.each([
   await expect(eachInTurn([1, 2, 3], step)).rejects.toBe(error);
   expect(taken).toEqual(expected);
 });
+
+it('throws all errors', async () => {
+  const errors = [new PartitionUnavailable('away'), new TypeError('a bug')];
+  const step = (error: Error) => Promise.reject(error);
+  await expect(eachInTurn(errors, step)).rejects.toMatchObject({ message: 'away', errors });
+});

@@ -1,20 +1,21 @@
 /** Does the same for each of many items: one that fails does not stop the others. */
 import { PartitionUnavailable, StorageUnavailable } from '../errors.ts';
+import { throwRejections } from './throw-rejections.ts';
 
 /**
- * Calls `step` with each item, one after the other. After an error it goes on with the next item, and throws the first
- * error at the end. `StorageUnavailable` is thrown at once, since the others would wait as long for Redis, unless it is
- * `PartitionUnavailable`.
+ * Calls `step` with each item, one after the other. After an error it goes on with the next item, and throws at the end
+ * as `throwRejections` does. `StorageUnavailable` is thrown at once, since the others would wait as long for Redis,
+ * unless it is `PartitionUnavailable`.
  */
 export async function eachInTurn<T>(items: Iterable<T>, step: (item: T) => Promise<unknown>): Promise<void> {
-  const failures: unknown[] = [];
+  const failures: PromiseRejectedResult[] = [];
   for (const item of items) {
     try {
       await step(item);
     } catch (error) {
       if (error instanceof StorageUnavailable && !(error instanceof PartitionUnavailable)) throw error;
-      failures.push(error);
+      failures.push({ status: 'rejected', reason: error });
     }
   }
-  if (failures.length > 0) throw failures[0];
+  throwRejections(failures);
 }

@@ -11,10 +11,10 @@ import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
+import { eventEnvironments } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useChange, useErasures, useKept } from '../queries.ts';
 
-const environments = ['production', 'sandbox'];
 const fields = Object.entries(erasureFields).map(([value, label]) => ({ value, label }));
 
 export function ErasuresPage() {
@@ -54,7 +54,7 @@ function NewErasure() {
   const linked = search.get('value') ?? '';
   const [value, setValue] = useState(linked);
   useKept(value !== linked);
-  const linkedTo = environments.find((one) => one === search.get('environment')) ?? null;
+  const linkedTo = eventEnvironments.find((one) => one.value === search.get('environment'))?.value ?? null;
   const [environment, setEnvironment] = useState<string | null>(linkedTo);
   const start = useChange(
     () => call<Erasure>('POST', '/v1/erasures', { [field]: value, environment: environment ?? undefined }),
@@ -79,7 +79,7 @@ function NewErasure() {
         <Select
           label="Environment"
           placeholder="Both environments"
-          data={environments}
+          data={eventEnvironments}
           value={environment}
           onChange={setEnvironment}
           clearable

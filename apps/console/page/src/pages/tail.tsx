@@ -8,16 +8,12 @@ import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
 import { countText, durationText } from '../parts/numbers.ts';
 import { Empty, Problem } from '../parts/states.tsx';
 import { failureTexts, StatusBadge } from '../parts/status.tsx';
-import { eventTypes } from '../parts/subscription-fields.tsx';
+import { eventEnvironments, eventTypes } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useUrls } from '../queries.ts';
 import type { LiveAttempt } from '../tail-rows.ts';
 
 const names = ['failed', 'subscription_id', 'event_type', 'environment'] as const;
-const environments = [
-  { value: 'production', label: 'Production' },
-  { value: 'sandbox', label: 'Sandbox' },
-];
 
 export function TailPage() {
   const filters = useFilters(names);
@@ -36,7 +32,7 @@ export function TailPage() {
         />
         <AddressFilter filters={filters} />
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
-        <SelectFilter filters={filters} name="environment" label="Environment" data={environments} widthPx={170} />
+        <SelectFilter filters={filters} name="environment" label="Environment" data={eventEnvironments} widthPx={170} />
         <ClearFilters isFiltered={isFiltered} clear={clear} />
       </Group>
       {/* Other filters are another list. */}

@@ -19,7 +19,10 @@ export function SearchField({ value, onChange, ...input }: SearchFieldProps) {
   const [seen, setSeen] = useState(value);
   if (value !== seen) {
     setSeen(value);
-    if (value !== own) setText(value ?? '');
+    if (value !== own) {
+      setOwn(value);
+      setText(value ?? '');
+    }
   }
   const apply = (next: string) => {
     const wanted = next.trim() || null;

@@ -184,16 +184,17 @@ function RotateModal({ subscription, opened, close }: DialogProps) {
     close();
     rotate.reset();
   };
+  // The secret is shown this once: a key or a click beside the dialog must not lose it, also while it is created.
+  const mayClose = !rotate.isPending && !rotate.data;
   return (
     <Modal
       opened={opened}
       onClose={end}
       title="Rotate the signing secret"
       size="lg"
-      // A key or a click beside the dialog would lose the secret, which is shown this once.
-      closeOnEscape={!rotate.data}
-      closeOnClickOutside={!rotate.data}
-      withCloseButton={!rotate.data}
+      closeOnEscape={mayClose}
+      closeOnClickOutside={mayClose}
+      withCloseButton={mayClose}
     >
       {rotate.data ? (
         <Stack>
@@ -223,7 +224,7 @@ function RotateModal({ subscription, opened, close }: DialogProps) {
           />
           <Group>
             <ActionButton label="Rotate" change={rotate} />
-            <Button variant="default" onClick={end}>
+            <Button variant="default" onClick={end} disabled={rotate.isPending}>
               Cancel
             </Button>
           </Group>

@@ -43,6 +43,8 @@ export const environmentLabels: Record<Subscription['environment'], string> = {
   both: 'Both',
 };
 export const environments = Object.entries(environmentLabels).map(([value, label]) => ({ value, label }));
+/** Those that an event may have. */
+export const eventEnvironments = environments.filter(({ value }) => value !== 'both');
 
 /** Returns `All types`, the only type, or the number of types. */
 export function typesText(types: Subscription['event_types']): string {
@@ -137,7 +139,7 @@ export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: S
           <Button ref={useKeptFocus(form.submitting)} type="submit" loading={form.submitting}>
             {submitLabel}
           </Button>
-          <Button variant="default" onClick={onCancel}>
+          <Button variant="default" onClick={onCancel} disabled={form.submitting}>
             Cancel
           </Button>
         </Group>
