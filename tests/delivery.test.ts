@@ -278,8 +278,16 @@ describe('"try now"', () => {
     expect((await tryNow({ event_type: 'session.created' })).body).toEqual({ data: [], next_cursor: null });
     const { body: audit } = await on.operate('GET', `/v1/audit?action=delivery.tried_now&subscription_id=${one}`);
     expect(audit.data).toMatchObject([
-      { delivery_id: null, summary: 'Made the next attempts of 3 deliveries due at once.', detail: { deliveries: 3 } },
+      {
+        delivery_id: null,
+        summary: 'Asked to make the next attempts of 3 deliveries due at once.',
+        detail: { deliveries: 3 },
+      },
     ]);
+    // Nothing was done for the paused one.
+    expect((await tryNow({ subscription_id: paused })).body.data).toEqual([]);
+    const ofPaused = await on.operate('GET', `/v1/audit?action=delivery.tried_now&subscription_id=${paused}`);
+    expect(ofPaused.body.data).toEqual([]);
     expect(await tryNow({ status: 'failed' })).toMatchObject({ status: 422, body: { errors: [{ path: 'status' }] } });
   });
 });

@@ -25,7 +25,7 @@ const SUMMARIES: Record<AuditAction, (detail: Detail, atMs: number) => string> =
   'delivery.tried_now': ({ deliveries }) =>
     deliveries === undefined
       ? 'Made the next attempt of a delivery due at once.'
-      : `Made the next attempts of ${deliveries} deliveries due at once.`,
+      : `Asked to make the next attempts of ${deliveries} deliveries due at once.`,
   'replay.started': replayStartedText,
   'replay.cancelled': (detail) => `Cancelled a bulk replay${progressText(detail)}.`,
   'replay.continued': (detail) => `Continued a bulk replay${progressText(detail)}.`,

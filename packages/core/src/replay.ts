@@ -76,12 +76,15 @@ export function isCovered(
   );
 }
 
-/** The verdict on a canary: `passed` if all were delivered, `failed` after the first failed attempt, otherwise undefined. */
+/**
+ * The verdict on a canary: `failed` after the first failed attempt, `passed` if all were delivered, otherwise undefined.
+ * Deliveries that ended without an attempt, because they were erased for example, do not count, unless all did.
+ */
 export function judgeCanary(
   deliveries: readonly Pick<Delivery, 'status' | 'attempts'>[],
 ): 'passed' | 'failed' | undefined {
-  const hasFailed = ({ status, attempts }: Pick<Delivery, 'status' | 'attempts'>) =>
-    status === 'failed' || attempts.some(({ error }) => error !== null);
-  if (deliveries.some(hasFailed)) return 'failed';
-  return deliveries.every(({ status }) => status === 'succeeded') ? 'passed' : undefined;
+  if (deliveries.some(({ attempts }) => attempts.some(({ error }) => error !== null))) return 'failed';
+  const counted = deliveries.filter(({ status }) => status !== 'failed');
+  if (counted.length === 0) return 'failed';
+  return counted.every(({ status }) => status === 'succeeded') ? 'passed' : undefined;
 }

@@ -3,7 +3,7 @@ import { AppError } from '@posthorn/core';
 import { tryNow } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
-import { appendAudit, listDeliveries, type TryNowRefusal } from '@posthorn/store';
+import { appendAudit, listDeliveries, loadSubscriptions, type Store, type TryNowRefusal } from '@posthorn/store';
 import type { ConsoleContext } from '../context.ts';
 import { deliveryFilterOf, findDelivery } from '../find-delivery.ts';
 import { notActive } from '../not-active.ts';
@@ -15,6 +15,12 @@ const refusals: Record<TryNowRefusal, string> = {
   not_active: `${notActive('Its address')}.`,
   already_due: 'Its next attempt is due already.',
 };
+
+/** The addresses of these to which something may be sent now. */
+async function sendableAmong(store: Store, subscriptionIds: readonly string[]): Promise<Set<string>> {
+  const loaded = await loadSubscriptions(store, [...new Set(subscriptionIds)]);
+  return new Set(loaded.flatMap((one) => (one?.status === 'active' ? [one.id] : [])));
+}
 
 export function tryNowRoutes(api: Api, context: ConsoleContext): void {
   const { store, clock, logger } = context;
@@ -51,7 +57,13 @@ export function tryNowRoutes(api: Api, context: ConsoleContext): void {
       const nowMs = clock.now();
       const filter = { ...deliveryFilterOf(fields), status: 'waiting_for_retry' } as const;
       const { items, nextCursor } = await listDeliveries(store, filter, { limit, cursor }, nowMs);
-      const waiting = items.filter(({ nextAttemptAtMs }) => (nextAttemptAtMs ?? 0) > nowMs);
+      const sendable = await sendableAmong(
+        store,
+        items.map(({ subscriptionId }) => subscriptionId),
+      );
+      const waiting = items.filter(
+        ({ nextAttemptAtMs, subscriptionId }) => (nextAttemptAtMs ?? 0) > nowMs && sendable.has(subscriptionId),
+      );
       if (waiting.length === 0) return { data: [], next_cursor: nextCursor };
       return await traced(context, actionOf(request, 'try_now', false), async (_trace, trace) => {
         const subscriptionId = fields.subscription_id;

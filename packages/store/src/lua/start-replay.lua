@@ -6,10 +6,11 @@
 
 local key = KEY_REPLAY .. id
 if call('HEXISTS', key, 'subscription') == 1 then return 'started' end
+local address = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'created_at')
+local state, createdAt = address[1], address[2]
 if not isAccepted then
-  local address = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
-  if not address or address == DELETED then return 'no_subscription' end
-  if address ~= ACTIVE and address ~= RESUMING then return 'not_active' end
+  if not state or state == DELETED then return 'no_subscription' end
+  if state ~= ACTIVE and state ~= RESUMING then return 'not_active' end
 end
 -- The field `subscription` is written last: if Redis loses the later writes (a torn append-only file), what is left
 -- does not count as a replay.
@@ -17,6 +18,8 @@ if status ~= REPLAY_CANCELLED then call('SADD', KEY_REPLAYS_ACTIVE, id) end
 call('ZADD', KEY_REPLAYS, nowMs, id)
 call('ZREMRANGEBYSCORE', KEY_REPLAYS, '-inf', nowMs - 2 * retentionMs)
 for field, value in fields do call('HSET', key, field, value) end
+-- Tells it from one that is created later under the same key.
+if createdAt then call('HSET', key, 'subscription_created_at', createdAt) end
 if status == REPLAY_CANCELLED then
   call('HSET', key, 'finished_at', nowMs)
   call('PEXPIREAT', key, nowMs + retentionMs)

@@ -44,6 +44,7 @@ async function interrupt(batch: ReplayBatch, started: number): Promise<void> {
     await store.redis.srem(`${prefix(id)}:replays_active`, id);
     await store.redis.zrem(`${prefix(id)}:replays`, id);
   }
+  await store.redis.hdel(`${prefix(batch.id)}:replay_batch:${batch.id}`, 'started');
   await store.redis.sadd(`${prefix(batch.id)}:replay_batches_active`, batch.id);
 }
 const active = async (batch: ReplayBatch) =>
@@ -143,6 +144,15 @@ describe('the cancellation of a batch', () => {
     await cancelBatch(store, batch.id, time.nowMs, 'berta');
     expect(await loadReplays(store, [first, second])).toMatchObject([undefined, { status: 'cancelled' }]);
     expect(await active(batch)).toBe(false);
+  });
+  it('repeated after its replays have expired brings none back, also if the first one came before all were started', async () => {
+    const batch = await startBatch(store, wanted(await addresses(2)), time.nowMs, 'anna');
+    await interrupt(batch, 1);
+    await cancelBatch(store, batch.id, time.nowMs, 'berta');
+    for (const id of memberIds(batch))
+      await store.redis.del(`${store.prefix}:{${partitionOfId(id, store.partitions)}}:replay:${id}`);
+    expect(await cancelBatch(store, batch.id, time.nowMs, 'berta')).toBe(true);
+    expect(await statuses(batch)).toEqual([undefined, undefined]);
   });
   it('is carried out by maintenance if its console died before', async () => {
     const ids = await addresses(2);

@@ -9,6 +9,7 @@ import {
   newReplayId,
   type Replay,
   type ReplayBatch,
+  StorageUnavailable,
 } from '@posthorn/core';
 import * as keys from '../keys.ts';
 import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
@@ -52,7 +53,7 @@ export async function startBatch(
     // It is kept as long as its replays are listed.
     expiresAtMs: nowMs + 2 * store.retentionMs,
   });
-  await stepBatch(store, id, nowMs);
+  await beginStep(store, id, nowMs);
   return { id, ...batch, cancellation: null };
 }
 
@@ -61,8 +62,15 @@ export async function cancelBatch(store: Store, batchId: string, nowMs: number, 
   const cancellation = JSON.stringify({ atMs: nowMs, operator });
   const prefix = keys.prefixOfId(store, batchId);
   if ((await runScript(store, 'cancelReplayBatch', prefix, { id: batchId, cancellation })) === 'gone') return false;
-  await stepBatch(store, batchId, nowMs);
+  await beginStep(store, batchId, nowMs);
   return true;
+}
+
+/** Carries out a decision that is stored. If Redis is unavailable, maintenance does: whoever decided must not repeat it. */
+async function beginStep(store: Store, batchId: string, nowMs: number): Promise<void> {
+  await stepBatch(store, batchId, nowMs).catch((error: unknown) => {
+    if (!(error instanceof StorageUnavailable)) throw error;
+  });
 }
 
 /** Some of the batches of a partition whose last decision may not be carried out yet. */

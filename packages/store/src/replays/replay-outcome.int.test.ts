@@ -158,7 +158,7 @@ describe('a canary', () => {
     await end(made[1]!, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
     expect(await run(replayId)).toMatchObject({ status: 'halted', replayed: 5 });
     expect(await activeOf(id)).toEqual([]);
-    expect(await stepReplay(store, replayId, time.nowMs)).toBe(false);
+    expect(await stepReplay(store, replayId, time.nowMs)).toBe('over');
     expect(await continueReplay(store, replayId, time.nowMs, anna)).toBe('continued');
     expect(await activeOf(id)).toEqual([replayId]);
     expect(await run(replayId)).toMatchObject({ status: 'done', replayed: 12 });
@@ -173,9 +173,23 @@ describe('a canary', () => {
     const { id, replayId } = await withCanary(7);
     await deleteSubscription(store, id, time.nowMs, anna);
     await end((await listed(replayId))[0]!, failure);
-    expect(await run(replayId)).toMatchObject({ status: 'halted' });
-    await continueReplay(store, replayId, time.nowMs, anna);
     expect(await run(replayId)).toMatchObject({ status: 'failed' });
+    expect(await activeOf(id)).toEqual([]);
+  });
+  it('is as small beside deliveries that have a replay already, which it passes over at once', async () => {
+    const { id } = await subscribe();
+    await manyFailed(id, 30);
+    const earlier = await start(id);
+    await run(earlier);
+    for (const made of await listed(earlier)) await end(made, { kind: 'succeeded' });
+    time.nowMs += 1;
+    await manyFailed(id, 7);
+    const replayId = await start(id, { canary: true });
+    expect(await stepReplay(store, replayId, time.nowMs)).toBe('more');
+    expect(await read(replayId)).toMatchObject({ status: 'canary', replayed: 5, skipped: 30 });
+    expect(await stepReplay(store, replayId, time.nowMs)).toBe('undecided');
+    for (const made of await listed(replayId)) await end(made, { kind: 'succeeded' });
+    expect(await run(replayId)).toMatchObject({ status: 'done', replayed: 7, skipped: 30, total: 37 });
   });
 });
 
@@ -198,7 +212,7 @@ describe('a cancellation', () => {
     await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
     await releaseDeliveries(store, 'parked', id, 20, time.nowMs);
     expect(await cancelReplay(store, replayId, time.nowMs, anna)).toEqual({ kind: 'cancelled' });
-    expect(await stepReplay(store, replayId, time.nowMs)).toBe(false);
+    expect(await stepReplay(store, replayId, time.nowMs)).toBe('over');
     expect(await activeOf(id)).toEqual([replayId]);
     expect((await sweep(replayId)).length).toBe(198);
     expect(await read(replayId)).toMatchObject({

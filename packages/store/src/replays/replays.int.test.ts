@@ -6,8 +6,10 @@ import {
   addressesToRelease,
   cancelReplay,
   changeSubscription,
+  clearDeletedSubscription,
   continueReplay,
   deleteSubscription,
+  deletionOf,
   listDeliveries,
   listReplays,
   loadReplays,
@@ -121,7 +123,7 @@ describe('a bulk replay', () => {
     expect(listed.items.map((replay) => replay.id)).toEqual([canaryId]);
     const running = () => activeReplays(store, partitionOf(id, store.partitions), 20);
     for (const half of await running())
-      if (half !== canaryId) expect(await stepReplay(store, half, time.nowMs)).toBe(false);
+      if (half !== canaryId) expect(await stepReplay(store, half, time.nowMs)).toBe('over');
     expect(await running()).toEqual([canaryId]);
     const status = async () => (await loadReplays(store, [canaryId]))[0]?.status;
     const active = `${prefix}:replays_active`;
@@ -176,7 +178,7 @@ describe('a bulk replay', () => {
     const replayId = await start(id);
     for (let more = true; more; ) {
       const answers = await Promise.all(Array.from({ length: 4 }, () => stepReplay(store, replayId, time.nowMs)));
-      more = answers.some(Boolean);
+      more = answers.includes('more');
     }
     expect((await loadReplays(store, [replayId]))[0]).toMatchObject({
       status: 'done',
@@ -243,5 +245,20 @@ describe('a bulk replay', () => {
     expect(await startReplay(store, { subscriptionId: id, ...ofAll }, time.nowMs, anna)).toBe('no_subscription');
     const listed = (await listReplays(store, { subscriptionId: id }, { limit: 10 })).items.map((replay) => replay.id);
     expect(listed.sort()).toEqual([first, second].sort());
+  });
+  it('does not go on for a subscription that was created again under its key', async () => {
+    const { id } = await subscribe();
+    for (let i = 0; i < 6; i++) await failed(id);
+    const [whole, canary] = [await start(id), await start(id, { canary: true })];
+    await stepReplay(store, canary, time.nowMs);
+    await deleteSubscription(store, id, time.nowMs, anna);
+    await clearDeletedSubscription(store, id, await deletionOf(store, id));
+    time.nowMs += 1;
+    await subscribe({ id });
+    expect(await run(whole)).toMatchObject({ status: 'failed', replayed: 0 });
+    for (const made of await replaysIn(id)) await end(made.id, { kind: 'succeeded' });
+    expect(await run(canary)).toMatchObject({ status: 'failed', replayed: 5 });
+    const fresh = await start(id);
+    expect(await run(fresh)).toMatchObject({ status: 'done' });
   });
 });

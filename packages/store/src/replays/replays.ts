@@ -174,12 +174,15 @@ export async function activeReplays(store: Store, partition: number, limit: numb
   return await store.redis.srandmember(keys.activeReplaysKey(prefix), limit);
 }
 
+/** What a step of a bulk replay has come to: there is more to do, its canary has no verdict yet, or nothing is left. */
+export type ReplayStep = 'more' | 'undecided' | 'over';
+
 /**
- * Does the next step of a bulk replay, oldest failures first; returns whether there is more to do now. Several
- * processes may do it at once, and it may be repeated after a crash: a step counts once, and a failed delivery is
- * replayed once. Skips a delivery that already has a replay which is unfinished or has succeeded.
+ * Does the next step of a bulk replay, oldest failures first. Several processes may do it at once, and it may be
+ * repeated after a crash: a step counts once, and a failed delivery is replayed once. Skips a delivery that already has
+ * a replay which is unfinished or has succeeded.
  */
-export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<boolean> {
+export async function stepReplay(store: Store, replayId: string, nowMs: number): Promise<ReplayStep> {
   const prefix = keys.prefixOfId(store, replayId);
   const [[replay], cursor] = await Promise.all([
     loadReplays(store, [replayId]),
@@ -188,12 +191,12 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
   if (replay?.status !== 'running' && replay?.status !== 'canary') {
     // A cancelled replay stays in the set until its deliveries have ended.
     if (replay?.status !== 'cancelled') await store.redis.srem(keys.activeReplaysKey(prefix), replayId);
-    return false;
+    return 'over';
   }
   const missing = replay.status === 'canary' ? CANARY_DELIVERIES - replay.replayed : Number.POSITIVE_INFINITY;
   if (missing <= 0) return await endCanary(store, replayId, nowMs);
   const { subscriptionId } = replay;
-  const found = await findNext(store, replay, cursor, missing);
+  const found = await findNext(store, replay, cursor, missing, nowMs);
   const candidates = await replayable(store, found.covered, nowMs);
   const isDone = await runScript(store, 'stepReplay', prefix, {
     id: replayId,
@@ -210,11 +213,14 @@ export async function stepReplay(store: Store, replayId: string, nowMs: number):
       newId: deliveryId(event, subscriptionId, replayId),
     })),
   });
-  return !isDone || !found.isLast;
+  return isDone && found.isLast ? 'over' : 'more';
 }
 
-/** The next failed deliveries that a replay covers, at most `limit` of them, and where the step after them begins. */
-async function findNext(store: Store, replay: Replay, cursor: string | null, limit: number) {
+/**
+ * The next failed deliveries that a replay covers, at most `limit` of which it will replay, and where the step after
+ * them begins.
+ */
+async function findNext(store: Store, replay: Replay, cursor: string | null, limit: number, nowMs: number) {
   const [afterMs, afterId = ''] = cursor?.split(' ') ?? [];
   const key = keys.failedKey(keys.prefixOfId(store, replay.id), replay.subscriptionId);
   const found = await scanSortedSet(store, key, {
@@ -229,25 +235,39 @@ async function findNext(store: Store, replay: Replay, cursor: string | null, lim
     found.map(({ id }) => id),
   );
   const covered = existing.filter((failed) => isCovered(replay.filter, failed));
-  const isCut = covered.length > limit;
-  const upTo = isCut ? found.findIndex(({ id }) => id === covered[limit]?.id) : found.length;
+  const oneTooMany = covered.length > limit ? (await notReplayed(store, covered, nowMs))[limit] : undefined;
+  const upTo = oneTooMany ? found.findIndex(({ id }) => id === oneTooMany.id) : found.length;
   const last = found.slice(0, upTo).at(-1);
   return {
-    covered: isCut ? covered.slice(0, limit) : covered,
+    covered: oneTooMany ? covered.slice(0, covered.indexOf(oneTooMany)) : covered,
     nextCursor: last ? `${last.ms} ${last.id}` : cursor,
-    isLast: !isCut && found.length < STEP,
+    isLast: !oneTooMany && found.length < STEP,
   };
 }
 
-/** Lets a bulk replay go on or halts it, once its canary allows a verdict. Returns whether it goes on now. */
-async function endCanary(store: Store, replayId: string, nowMs: number): Promise<boolean> {
+/** Those of the failed deliveries of an address that may be replayed, and have no replay that has not failed. */
+async function notReplayed(store: Store, deliveries: StoredDelivery[], nowMs: number): Promise<StoredDelivery[]> {
+  const may = deliveries.filter((failed) => refusalOf(store, failed, nowMs) === undefined);
+  const newestOf = async ({ event, subscriptionId }: StoredDelivery) =>
+    (await store.redis.zrange(replaysKeyOf(store, deliveryId(event, subscriptionId)), '-1', '-1'))[0];
+  const newest = await Promise.all(may.map(newestOf));
+  const replays = await loadExisting(
+    store,
+    newest.filter((id) => id !== undefined),
+  );
+  const failed = new Set(replays.filter(({ status }) => status === 'failed').map(({ id }) => id));
+  return may.filter((_, i) => newest[i] === undefined || failed.has(newest[i]));
+}
+
+/** Lets a bulk replay go on or halts it, once its canary allows a verdict. */
+async function endCanary(store: Store, replayId: string, nowMs: number): Promise<ReplayStep> {
   const prefix = keys.prefixOfId(store, replayId);
   const entries = await store.redis.xrange(keys.replayDeliveriesKey(prefix, replayId), '-', '+');
   const verdict = judgeCanary(await loadEntries(store, entries));
-  if (verdict === undefined) return false;
+  if (verdict === undefined) return 'undecided';
   const hasPassed = verdict === 'passed';
   const values = { id: replayId, hasPassed, nowMs, retentionMs: store.retentionMs };
-  return (await runScript(store, 'judgeReplay', prefix, values)) && hasPassed;
+  return (await runScript(store, 'judgeReplay', prefix, values)) && hasPassed ? 'more' : 'over';
 }
 
 /** Those of the deliveries that may be replayed. Extends the lives of their events first, so that the new ones find them. */

@@ -44,7 +44,7 @@ export async function start(
 }
 /** Steps a bulk replay until it ends; resolves with its record. */
 export async function run(replayId: string) {
-  while (await stepReplay(store, replayId, time.nowMs));
+  while ((await stepReplay(store, replayId, time.nowMs)) === 'more');
   return (await loadReplays(store, [replayId]))[0]!;
 }
 export const replaysIn = async (subscriptionId: string) =>
