@@ -76,7 +76,7 @@ describe('defaults', () => {
     expect(load('30d')()).toBe(30 * 86_400_000);
     expect(load('23h')).toThrow('RETENTION_SUCCEEDED: must be at least 1d');
     expect(load('721h')).toThrow('RETENTION_SUCCEEDED: must be at most RETENTION');
-    expect(load('8d', '5d')).toThrow('RETENTION_SUCCEEDED: must be at most RETENTION');
+    expect(load('6d', '5d')).toThrow('RETENTION_SUCCEEDED: must be at most RETENTION');
     // Beside another bad setting too.
     const bad = { PORT: 'x', RETENTION_SUCCEEDED: '31d', NOTICE_URL: 'https://notices.example' };
     expect(() => settingsOf(app, bad)).toThrow(/PORT: .*RETENTION_SUCCEEDED: must be at most/s);

@@ -77,7 +77,7 @@ export function isCovered(
 }
 
 /**
- * The verdict on a canary: `failed` after the first failed attempt, `passed` if all were delivered, otherwise undefined.
+ * The verdict on a canary: `failed` after the first failed attempt, `passed` if all were delivered, else undefined.
  * Deliveries that ended without an attempt, because they were erased for example, do not count, unless all did.
  */
 export function judgeCanary(

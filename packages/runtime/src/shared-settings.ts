@@ -45,7 +45,7 @@ export const settingsAgree = z.superRefine<Agreeing>(
     const complain = (name: keyof Agreeing, message: string) =>
       context.addIssue({ code: 'custom', path: [name], message });
     // The default may be longer: then it is RETENTION.
-    if (RETENTION_SUCCEEDED > Math.max(RETENTION, DEFAULT_RETENTION_SUCCEEDED_MS))
+    if (RETENTION_SUCCEEDED > RETENTION && RETENTION_SUCCEEDED !== DEFAULT_RETENTION_SUCCEEDED_MS)
       complain('RETENTION_SUCCEEDED', 'must be at most RETENTION');
     if (REDIS_CLUSTER_NODES && REDIS_SENTINELS)
       complain('REDIS_SENTINELS', 'must not be set together with REDIS_CLUSTER_NODES');
@@ -127,7 +127,7 @@ export function sharedSettings(defaultPort: number) {
       durationMs.default(30 * DAY_MS),
       'Delivery',
       '`30d`',
-      'how long failed deliveries are kept and can be replayed',
+      'how long failed deliveries are kept and can be replayed; the same in all processes. After a change, searches may miss events that were accepted before, and what publishers have stored is counted anew',
     ),
     RETENTION_SUCCEEDED: setting(
       durationMs.refine((ms) => ms >= DAY_MS, 'must be at least 1d').default(DEFAULT_RETENTION_SUCCEEDED_MS),

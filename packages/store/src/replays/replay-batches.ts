@@ -66,7 +66,7 @@ export async function cancelBatch(store: Store, batchId: string, nowMs: number, 
   return true;
 }
 
-/** Carries out a decision that is stored. If Redis is unavailable, maintenance does: whoever decided must not repeat it. */
+/** Carries out a stored decision. If Redis is unavailable, maintenance does: whoever decided must not repeat it. */
 async function beginStep(store: Store, batchId: string, nowMs: number): Promise<void> {
   await stepBatch(store, batchId, nowMs).catch((error: unknown) => {
     if (!(error instanceof StorageUnavailable)) throw error;
