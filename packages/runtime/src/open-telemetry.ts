@@ -14,7 +14,7 @@ import type { Logger } from './logger.ts';
 import { createTransport } from './otlp-transport.ts';
 import { createSampler } from './sampler.ts';
 import { createSeldom } from './seldom.ts';
-import { batchLimitsFromEnv, SpanBatches } from './span-batches.ts';
+import { batchLimitsFromEnv, MAX_TIMER_MS, SpanBatches } from './span-batches.ts';
 import { SpanIds } from './span-ids.ts';
 import { type AttributeLimits, NO_LIMITS, type SpanOrigin, spanRecord } from './span-record.ts';
 import { type SpanBatch, SpanWriter } from './span-writer.ts';
@@ -80,8 +80,15 @@ function sdkBatches(
   origin: SpanOrigin,
   limits: AttributeLimits,
 ): Processor {
+  const { delayMs, exportTimeoutMs, maxQueue, maxBatch } = batchLimitsFromEnv();
   const processor = new BatchSpanProcessor(
     exporter === 'console' ? new ConsoleSpanExporter() : new OTLPExporterBase(sdkDelegate(settings)),
+    {
+      scheduledDelayMillis: delayMs,
+      exportTimeoutMillis: exportTimeoutMs,
+      maxQueueSize: maxQueue,
+      maxExportBatchSize: maxBatch,
+    },
   );
   return {
     take: (span, end) => processor.onEnd(spanRecord(origin, limits, span, end)),
@@ -95,16 +102,15 @@ function sdkDelegate(settings: TracingSettings) {
     : createDelegate(settings, 'application/json', JsonTraceSerializer);
 }
 
-/** The limits of attributes; undefined if there are none. */
+/** The limits of attributes; undefined if there are none. By the specification, a negative one is not set. */
 function attributeLimits(): AttributeLimits | undefined {
   const limit = (name: string) =>
-    getNumberFromEnv(`OTEL_SPAN_ATTRIBUTE_${name}_LIMIT`) ?? getNumberFromEnv(`OTEL_ATTRIBUTE_${name}_LIMIT`);
+    [`OTEL_SPAN_ATTRIBUTE_${name}_LIMIT`, `OTEL_ATTRIBUTE_${name}_LIMIT`]
+      .map(getNumberFromEnv)
+      .find((value) => value !== undefined && value >= 0);
   const [count, length] = [limit('COUNT'), limit('VALUE_LENGTH')];
   if (count === undefined && length === undefined) return undefined;
-  return {
-    count: Math.max(0, count ?? NO_LIMITS.count),
-    length: length !== undefined && length > 0 ? length : NO_LIMITS.length,
-  };
+  return { count: count ?? NO_LIMITS.count, length: length ?? NO_LIMITS.length };
 }
 
 function createDelegate<Spans extends { length: number }>(
@@ -116,7 +122,8 @@ function createDelegate<Spans extends { length: number }>(
   // Passed on since they may come from a file, which the SDK does not know.
   const headers = text === undefined ? {} : { headers: parseKeyPairsIntoRecord(text) };
   const own = { 'Content-Type': contentType, 'User-Agent': 'Posthorn' };
-  const options = convertLegacyHttpOptions(headers, 'TRACES', 'v1/traces', own);
+  const given = convertLegacyHttpOptions(headers, 'TRACES', 'v1/traces', own);
+  const options = { ...given, timeoutMillis: Math.min(given.timeoutMillis, MAX_TIMER_MS) };
   const metrics = createOtlpHttpExporterMetrics<Spans>(
     'otlp_http_span_exporter',
     { name: 'span', countItems: ({ length }) => length },

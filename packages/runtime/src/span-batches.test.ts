@@ -157,7 +157,23 @@ describe('batches of spans', () => {
 });
 
 describe('the limits of batches', () => {
+  const ofSpecification = { delayMs: 5_000, exportTimeoutMs: 30_000, maxQueue: 2_048, maxBatch: 512 };
+  const limits = (maxQueue: string, maxBatch: string, delayMs: string, exportTimeoutMs: string) =>
+    batchLimitsFromEnv({
+      OTEL_BSP_MAX_QUEUE_SIZE: maxQueue,
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: maxBatch,
+      OTEL_BSP_SCHEDULE_DELAY: delayMs,
+      OTEL_BSP_EXPORT_TIMEOUT: exportTimeoutMs,
+    });
   it('are those of the specification by default', () => {
-    expect(batchLimitsFromEnv()).toEqual({ delayMs: 5_000, exportTimeoutMs: 30_000, maxQueue: 2_048, maxBatch: 512 });
+    expect(batchLimitsFromEnv()).toEqual(ofSpecification);
+    expect(limits('', ' ', '', '')).toEqual(ofSpecification);
+  });
+  it('are those of the environment that make sense', () => {
+    const given = { delayMs: 1, exportTimeoutMs: 2_147_483_647, maxQueue: 10, maxBatch: 1 };
+    expect(limits('10', ' 1 ', '1', '2147483647')).toEqual(given);
+    expect(limits('10', '', '1', '2147483647')).toEqual({ ...given, maxBatch: 10 });
+    for (const bad of ['0', '-1', '0.5', '2147483648', 'Infinity', 'many'])
+      expect(limits(bad, bad, bad, bad)).toEqual(ofSpecification);
   });
 });

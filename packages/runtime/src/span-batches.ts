@@ -4,7 +4,7 @@
  * closure, until its export. Here, a span is written when it ends, and only its bytes wait.
  */
 import { diag } from '@opentelemetry/api';
-import { ExportResultCode, getNumberFromEnv, globalErrorHandler } from '@opentelemetry/core';
+import { ExportResultCode, globalErrorHandler } from '@opentelemetry/core';
 import { withTimeLimit } from '@posthorn/core';
 import type { SpanBatch, SpanWriter } from './span-writer.ts';
 import type { StartedSpan } from './started-span.ts';
@@ -25,16 +25,30 @@ export interface BatchLimits {
   maxBatch: number;
 }
 
-/** Reads the limits from the environment, with the defaults of the specification. */
-export function batchLimitsFromEnv(): BatchLimits {
-  const setting = (name: string, otherwise: number) => getNumberFromEnv(`OTEL_BSP_${name}`) ?? otherwise;
-  const maxQueue = setting('MAX_QUEUE_SIZE', 2_048);
-  return {
-    delayMs: setting('SCHEDULE_DELAY', 5_000),
-    exportTimeoutMs: setting('EXPORT_TIMEOUT', 30_000),
-    maxQueue,
-    maxBatch: Math.min(maxQueue, setting('MAX_EXPORT_BATCH_SIZE', 512)),
+/** A longer timer of Node fires at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Reads the limits from the environment. The specification has the defaults, also in place of what makes no sense. */
+export function batchLimitsFromEnv(env: NodeJS.ProcessEnv = process.env): BatchLimits {
+  const ignored: string[] = [];
+  const setting = (name: string, otherwise: number) => {
+    const text = env[name]?.trim();
+    if (!text) return otherwise;
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= 1 && value <= MAX_TIMER_MS) return value;
+    ignored.push(name);
+    return otherwise;
   };
+  const maxQueue = setting('OTEL_BSP_MAX_QUEUE_SIZE', 2_048);
+  const limits = {
+    delayMs: setting('OTEL_BSP_SCHEDULE_DELAY', 5_000),
+    exportTimeoutMs: setting('OTEL_BSP_EXPORT_TIMEOUT', 30_000),
+    maxQueue,
+    maxBatch: Math.min(maxQueue, setting('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512)),
+  };
+  if (ignored.length > 0)
+    diag.warn(`${ignored.join(', ')}: not a whole number from 1 to ${MAX_TIMER_MS}, so the default applies`);
+  return limits;
 }
 
 /** The queue of a process. Errors of exports go to the global error handler. */

@@ -1,0 +1,87 @@
+/** What the settings of OpenTelemetry mean for the spans that a collector gets, and what the log says. */
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { diag } from '@opentelemetry/api';
+import { HUNG_MS, startCollector } from '@posthorn/testing';
+import { z } from 'zod';
+import { createLogger } from './logger.ts';
+import { openTracer } from './open-telemetry.ts';
+import { loadSettings } from './settings.ts';
+import { tracingSettings } from './tracing-settings.ts';
+
+const atEnd: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of atEnd.splice(0).reverse()) await end();
+});
+
+/** A collector, and a tracer with these settings; the SDK reads some of them from the environment. */
+async function ownTracer(change: Record<string, string>) {
+  const collector = await startCollector();
+  atEnd.push(() => collector.close());
+  const env: Record<string, string> = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_TIMEOUT: String(HUNG_MS),
+    OTEL_BSP_EXPORT_TIMEOUT: String(HUNG_MS),
+    ...change,
+  };
+  const before = process.env;
+  process.env = { ...before, ...env };
+  atEnd.push(() => {
+    process.env = before;
+    diag.disable();
+  });
+  const lines: Record<string, unknown>[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const logger = createLogger({ app: 'test', level: 'info', destination });
+  const settings = loadSettings(z.object(tracingSettings()), env);
+  const tracer = openTracer({ app: 'test', settings, logger, exporter: 'otlp' });
+  const end = (...names: string[]) => {
+    const shape = { kind: 'internal', attributes: { text: 'word' }, varying: [] } as const;
+    for (const name of names) tracer.startSpan(undefined)?.end({ shape: { ...shape, name }, values: [] });
+  };
+  const exported = () => collector.spans.map(({ name }) => name).sort();
+  return { collector, lines, end, exported, stop: tracer.shutdown };
+}
+
+const PROTOCOLS = ['http/protobuf', 'http/json'];
+
+describe('sizes and times', () => {
+  it.each(PROTOCOLS)('that make no sense are ignored, and the log says so: %s', async (protocol) => {
+    const { lines, end, exported, stop } = await ownTracer({
+      OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+      OTEL_BSP_MAX_QUEUE_SIZE: '0',
+      OTEL_BSP_SCHEDULE_DELAY: '-1',
+    });
+    end('1', '2');
+    await stop();
+    expect(exported()).toEqual(['1', '2']);
+    const reason = 'OTEL_BSP_MAX_QUEUE_SIZE, OTEL_BSP_SCHEDULE_DELAY: not a whole number from 1 to 2147483647';
+    expect(lines).toMatchObject([{ msg: 'tracing.failed', reason: expect.stringContaining(reason) }]);
+  });
+
+  it.each(PROTOCOLS)('of an export may be longer than a timer of Node: %s', async (protocol) => {
+    const { lines, end, exported, stop } = await ownTracer({
+      OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+      OTEL_EXPORTER_OTLP_TIMEOUT: '3000000000',
+    });
+    end('1');
+    await stop();
+    expect(exported()).toEqual(['1']);
+    expect(lines).toEqual([]);
+  });
+});
+
+describe('limits of attributes', () => {
+  it.each([
+    ['0', { text: '' }],
+    ['2', { text: 'wo' }],
+    ['-1', { text: 'word' }],
+  ])('may be 0, but not negative: %s characters', async (limit, attributes) => {
+    const { collector, end, stop } = await ownTracer({
+      OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit,
+      OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: '-1',
+    });
+    end('1');
+    await stop();
+    expect(collector.spans).toMatchObject([{ attributes }]);
+  });
+});
