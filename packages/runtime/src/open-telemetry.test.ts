@@ -14,14 +14,14 @@ afterEach(async () => {
 });
 
 /** A collector, and a tracer with these settings; the SDK reads some of them from the environment. */
-async function ownTracer(change: Record<string, string>) {
+async function ownTracer(settingsFor: Record<string, string> | ((url: string) => Record<string, string>)) {
   const collector = await startCollector();
   atEnd.push(() => collector.close());
   const env: Record<string, string> = {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_TIMEOUT: String(HUNG_MS),
     OTEL_BSP_EXPORT_TIMEOUT: String(HUNG_MS),
-    ...change,
+    ...(typeof settingsFor === 'function' ? settingsFor(collector.url) : settingsFor),
   };
   const before = process.env;
   process.env = { ...before, ...env };
@@ -83,5 +83,50 @@ describe('limits of attributes', () => {
     end('1');
     await stop();
     expect(collector.spans).toMatchObject([{ attributes }]);
+  });
+});
+
+describe('the collector', () => {
+  const ownEndpoint = (change: (url: string) => string) => (url: string) => ({
+    OTEL_EXPORTER_OTLP_ENDPOINT: change(url),
+    OTEL_SERVICE_NAME: ' other ',
+    OTEL_RESOURCE_ATTRIBUTES: ' team=a ',
+  });
+  it.each([
+    ['blanks', (url: string) => ` ${url}/ `, '/v1/traces'],
+    ['a path', (url: string) => `${url}/base`, '/base/v1/traces'],
+    ['a query', (url: string) => `${url}/base/?k=v`, '/base/v1/traces?k=v'],
+    ['a user', (url: string) => `${url.replace('//', '//user:hunter2@')} `, '/v1/traces'],
+  ])('gets spans at its endpoint with %s', async (_, change, path) => {
+    const { collector, lines, end, stop } = await ownTracer(ownEndpoint(change));
+    end('1');
+    await stop();
+    expect(collector.requests.map((request) => request.path)).toEqual([path]);
+    expect(collector.spans).toMatchObject([{ resource: { 'service.name': 'other', team: 'a' } }]);
+    expect(lines).toEqual([]);
+  });
+
+  it('gets them at the endpoint for traces as it is', async () => {
+    const { collector, end, stop } = await ownTracer((url) => ({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ` ${url}/own?k=v `,
+    }));
+    end('1');
+    await stop();
+    expect(collector.requests.map(({ path }) => path)).toEqual(['/own?k=v']);
+  });
+
+  it('gets what is set for traces alone: the protocol, and headers in place of those with the same name', async () => {
+    const { collector, end, stop } = await ownTracer({
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-a=general,X-B=general',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-b=traces,x-c=traces',
+    });
+    end('1');
+    await stop();
+    expect(collector.requests).toMatchObject([
+      { headers: { 'content-type': 'application/json', 'x-a': 'general', 'x-b': 'traces', 'x-c': 'traces' } },
+    ]);
   });
 });

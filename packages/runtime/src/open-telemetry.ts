@@ -8,7 +8,7 @@ import { getNumberFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from
 import { createOtlpNetworkExportDelegate, OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
 import { convertLegacyHttpOptions, createOtlpHttpExporterMetrics } from '@opentelemetry/otlp-exporter-base/node-http';
 import { type ISerializer, JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
-import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, ConsoleSpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from './logger.ts';
 import { createTransport } from './otlp-transport.ts';
@@ -26,6 +26,8 @@ import { version } from './version.ts';
 const PROTOBUF = 'application/x-protobuf';
 /** A message of the SDK is truncated to this many characters, because it may have the response of a collector in it. */
 const MAX_MESSAGE_LENGTH = 300;
+/** What the SDK says of the URL in the environment, which may have a password in it: that URL is not used (`urlOf`). */
+const OF_UNUSED_URL = /^Configuration: .*\bURL\b/;
 
 /**
  * Opens the tracer. The standard variables that are no settings of Posthorn are read from the environment here: sizes
@@ -37,10 +39,12 @@ export function openTracer({ app, settings, logger, exporter }: TracingOptions &
     'service.name': `posthorn-${app}`,
     'service.version': version,
     'service.instance.id': randomUUID(),
-  }).merge(detectResources({ detectors: [envDetector] }));
+    ...settings.OTEL_RESOURCE_ATTRIBUTES,
+    ...(settings.OTEL_SERVICE_NAME !== undefined && { 'service.name': settings.OTEL_SERVICE_NAME }),
+  });
   const origin: SpanOrigin = { resource, instrumentationScope: { name: 'posthorn', version } };
   const limits = attributeLimits();
-  const isProtobuf = exporter === 'otlp' && settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/protobuf';
+  const isProtobuf = exporter === 'otlp' && protocolOf(settings) === 'http/protobuf';
   const processor =
     isProtobuf && !limits
       ? writtenBatches(settings, origin)
@@ -97,9 +101,24 @@ function sdkBatches(
 }
 
 function sdkDelegate(settings: TracingSettings) {
-  return settings.OTEL_EXPORTER_OTLP_PROTOCOL === 'http/protobuf'
+  return protocolOf(settings) === 'http/protobuf'
     ? createDelegate(settings, PROTOBUF, ProtobufTraceSerializer)
     : createDelegate(settings, 'application/json', JsonTraceSerializer);
+}
+
+/** What is set for traces alone comes first, here and below. */
+const protocolOf = (settings: TracingSettings) =>
+  settings.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? settings.OTEL_EXPORTER_OTLP_PROTOCOL;
+
+/** Where spans are posted to: the endpoint for traces as it is, or a path below the one for all signals. */
+function urlOf({
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own,
+  OTEL_EXPORTER_OTLP_ENDPOINT: base,
+}: TracingSettings): string {
+  if (own !== undefined) return own;
+  const url = new URL(base ?? 'http://localhost:4318');
+  url.pathname = `${url.pathname.replace(/\/$/, '')}/v1/traces`;
+  return url.href;
 }
 
 /** The limits of attributes; undefined if there are none. By the specification, a negative one is not set. */
@@ -118,11 +137,16 @@ function createDelegate<Spans extends { length: number }>(
   contentType: string,
   serializer: ISerializer<Spans, unknown>,
 ) {
-  const text = settings.OTEL_EXPORTER_OTLP_HEADERS;
-  // Passed on since they may come from a file, which the SDK does not know.
-  const headers = text === undefined ? {} : { headers: parseKeyPairsIntoRecord(text) };
+  const config = {
+    // The SDK would read the variables, which may have blanks around them, and headers may come from a file.
+    url: urlOf(settings),
+    headers: {
+      ...parseKeyPairsIntoRecord(settings.OTEL_EXPORTER_OTLP_HEADERS),
+      ...parseKeyPairsIntoRecord(settings.OTEL_EXPORTER_OTLP_TRACES_HEADERS),
+    },
+  };
   const own = { 'Content-Type': contentType, 'User-Agent': 'Posthorn' };
-  const given = convertLegacyHttpOptions(headers, 'TRACES', 'v1/traces', own);
+  const given = convertLegacyHttpOptions(config, 'TRACES', 'v1/traces', own);
   const options = { ...given, timeoutMillis: Math.min(given.timeoutMillis, MAX_TIMER_MS) };
   const metrics = createOtlpHttpExporterMetrics<Spans>(
     'otlp_http_span_exporter',
@@ -137,6 +161,7 @@ function createDelegate<Spans extends { length: number }>(
 function logProblems(logger: Logger): void {
   const mayLog = createSeldom();
   const log = (message: string) => {
+    if (OF_UNUSED_URL.test(message)) return;
     if (mayLog()) logger.warn({ reason: message.slice(0, MAX_MESSAGE_LENGTH) }, 'tracing.failed');
   };
   const ignore = () => undefined;

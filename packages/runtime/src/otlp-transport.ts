@@ -66,7 +66,12 @@ export function createTransport({ url, headers, compression, agentFactory }: Tra
   const sendOnce = async (body: Uint8Array, limitMs: number): Promise<ExportResponse> => {
     opening ??= open();
     const client = await opening;
-    const request = { path: pathname + search, method: 'POST', headers: { ...own, ...(await headers()) }, body };
+    const request = {
+      path: pathname + search,
+      method: 'POST',
+      headers: inLowerCase({ ...own, ...(await headers()) }),
+      body,
+    };
     return await new Promise((resolve) => client.dispatch(request, new Exchange(limitMs, resolve)));
   };
   return {
@@ -90,6 +95,11 @@ export function createTransport({ url, headers, compression, agentFactory }: Tra
       );
     },
   };
+}
+
+/** The last of several headers counts, however their names are written; undici would send all. */
+function inLowerCase(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** What undici calls for a request. */

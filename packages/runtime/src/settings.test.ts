@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
+import { envDetector } from '@opentelemetry/resources';
 import { parseDurationMs } from '@posthorn/core';
 import { z } from 'zod';
 import { durationListMs, loadSettings, operatorTokens, publisherKeys, sharedSettings } from './index.ts';
@@ -10,6 +11,7 @@ import { tracingSettings } from './tracing-settings.ts';
 
 const schema = z.object({ ...sharedSettings(3000), PUBLISHER_KEYS: publisherKeys, OPERATOR_TOKENS: operatorTokens });
 const [key1, key2] = ['key-1:'.padEnd(24, 'x'), 'key-2'.padEnd(24, 'y')];
+const loadTracing = (env: Record<string, string>) => loadSettings(z.object(tracingSettings()), env);
 const good = { PUBLISHER_KEYS: `a:both:${key1}`, OPERATOR_TOKENS: `o:${key2}` };
 
 describe('settings', () => {
@@ -117,14 +119,53 @@ describe('settings', () => {
       expect(() => loadSettings(schema, bad)).not.toThrow(/hunter2/);
     }
     expect(operatorTokens.parse(`o:${key2} ~!`)).toEqual([{ name: 'o', key: `${key2} ~!` }]);
-    const load = (OTEL_EXPORTER_OTLP_HEADERS: string) =>
-      loadSettings(z.object(tracingSettings()), { OTEL_EXPORTER_OTLP_HEADERS }).OTEL_EXPORTER_OTLP_HEADERS;
-    for (const headers of ['a=b, api-key = word=', 'authorization=Basic%20YTpi']) expect(load(headers)).toBe(headers);
-    for (const headers of ['a=b,key=hunter2%0A', 'key=hunter2\u{3a9}', 'hunter2 k=v', 'key=hunter2%']) {
-      expect(() => load(headers)).toThrow(
-        /OTEL_EXPORTER_OTLP_HEADERS: must have names and values that HTTP headers can/,
+    for (const name of ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'] as const) {
+      const load = (headers: string) => loadTracing({ [name]: headers })[name];
+      for (const headers of ['a=b, api-key = word=', 'authorization=Basic%20YTpi']) expect(load(headers)).toBe(headers);
+      for (const headers of ['a=b,key=hunter2%0A', 'key=hunter2\u{3a9}', 'hunter2 k=v', 'key=hunter2%']) {
+        expect(() => load(headers)).toThrow(`${name}: must have names and values that HTTP headers can`);
+        expect(() => load(headers)).not.toThrow(/hunter2/);
+      }
+    }
+  });
+  it('refuse a user and a password for a collector that are not percent-encoded', () => {
+    for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
+      expect(() => loadTracing({ [name]: 'http://u:hunter2%@h' })).toThrow(
+        `${name}: must be an http or https URL, with`,
       );
-      expect(() => load(headers)).not.toThrow(/hunter2/);
+      expect(() => loadTracing({ [name]: 'http://u:hunter2%@h' })).not.toThrow(/hunter2/);
+      expect(() => loadTracing({ [name]: 'http://u:50%25@h' })).not.toThrow();
+    }
+  });
+  it('read attributes of the process as the SDK does, and refuse those with which it would leave out all', () => {
+    const before = process.env;
+    const readBySdk = (text: string) => {
+      process.env = { OTEL_RESOURCE_ATTRIBUTES: text };
+      return envDetector.detect().attributes;
+    };
+    const read = (text: string) => loadTracing({ OTEL_RESOURCE_ATTRIBUTES: text }).OTEL_RESOURCE_ATTRIBUTES;
+    try {
+      for (const good of [
+        'a=b',
+        ' a = b c ,, d=',
+        'a=1%2C2%3D3%25',
+        'a=b,a=c',
+        `${'n'.repeat(255)}=${'v'.repeat(255)}`,
+      ])
+        expect(read(good)).toEqual(readBySdk(good));
+      for (const bad of [
+        'team=a,k8s.labels=x=y',
+        'rate=100%',
+        'a',
+        '=b',
+        `a=${'v'.repeat(256)}`,
+        `${'n'.repeat(256)}=v`,
+      ]) {
+        expect(readBySdk(bad)).toEqual({});
+        expect(() => read(bad)).toThrow(/OTEL_RESOURCE_ATTRIBUTES: must be name=value,name=value, each up to 255/);
+      }
+    } finally {
+      process.env = before;
     }
   });
   it('refuse ports and passwords of Redis that cannot be used, without their values', () => {

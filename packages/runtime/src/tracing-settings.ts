@@ -1,11 +1,15 @@
 /** The settings of tracing: the standard ones of OpenTelemetry that Posthorn acts on or checks. The SDK itself reads all others. */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { isDecodable } from '@posthorn/core';
 import { z } from 'zod';
-import { setting } from './settings.ts';
+import { parsedBy, setting } from './settings.ts';
 
-const httpUrl = z
-  .string()
-  .refine((text) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? ''), 'must be an http or https URL');
+const httpUrl = z.string().refine((text) => {
+  const url = URL.parse(text);
+  return (
+    url !== null && ['http:', 'https:'].includes(url.protocol) && isDecodable(url.username) && isDecodable(url.password)
+  );
+}, 'must be an http or https URL, with % in a user or password as %25');
 
 /** Whether a list of percent-encoded `name=value` can be sent as headers. The SDK would fail at each export. */
 function areHeaders(text: string): boolean {
@@ -20,6 +24,26 @@ function areHeaders(text: string): boolean {
     return false;
   }
 }
+
+const headers = z
+  .string()
+  .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'must be name=value,name=value')
+  .refine(areHeaders, 'must have names and values that HTTP headers can carry, with correct percent-encoding');
+
+const protocol = z.enum(['http/protobuf', 'http/json'], 'must be http/protobuf or http/json');
+
+/** Characters of the name or the value of an attribute, as in the SDK. */
+const MAX_ATTRIBUTE_LENGTH = 255;
+
+/** Attributes as a list of percent-encoded `name=value`. The SDK would leave out all of them if it can't read one. */
+const attributes = parsedBy((text) => {
+  const pairs = text.split(',').filter((pair) => pair.trim() !== '');
+  const read = pairs.map((pair) => pair.split('=').map((part) => decodeURIComponent(part.trim())));
+  const isGood = read.every(
+    (parts) => parts.length === 2 && parts[0] !== '' && parts.every(({ length }) => length <= MAX_ATTRIBUTE_LENGTH),
+  );
+  return isGood ? (Object.fromEntries(read) as Record<string, string>) : undefined;
+}, `must be name=value,name=value, each up to ${MAX_ATTRIBUTE_LENGTH} characters, with , = and % in them as %2C, %3D and %25`);
 
 const SAMPLERS = [
   'always_on',
@@ -46,20 +70,28 @@ export function tracingSettings() {
       'the same as the complete URL for traces',
     ),
     OTEL_EXPORTER_OTLP_PROTOCOL: setting(
-      z.enum(['http/protobuf', 'http/json'], 'must be http/protobuf or http/json').default('http/protobuf'),
+      protocol.default('http/protobuf'),
       'Tracing',
       '`http/protobuf`',
       '`http/protobuf` or `http/json`',
     ),
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: setting(
+      protocol.optional(),
+      'Tracing',
+      'none',
+      'the same for traces; it comes first',
+    ),
     OTEL_EXPORTER_OTLP_HEADERS: setting(
-      z
-        .string()
-        .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'must be name=value,name=value')
-        .refine(areHeaders, 'must have names and values that HTTP headers can carry, with correct percent-encoding')
-        .optional(),
+      headers.optional(),
       'Tracing',
       'none',
       'headers for the collector, `name=value,…`',
+    ),
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: setting(
+      headers.optional(),
+      'Tracing',
+      'none',
+      'the same for traces: added, and in place of those with the same name',
     ),
     OTEL_TRACES_EXPORTER: setting(
       z.enum(['otlp', 'console', 'none'], 'must be otlp, console or none').optional(),
@@ -89,10 +121,10 @@ export function tracingSettings() {
       'the name of the service in traces',
     ),
     OTEL_RESOURCE_ATTRIBUTES: setting(
-      z.string().optional(),
+      attributes.optional(),
       'Tracing',
       'none',
-      'attributes of the process in traces, `name=value,…`',
+      'attributes of the process in traces, `name=value,…`, percent-encoded',
     ),
     OTEL_SDK_DISABLED: setting(
       z.enum(['true', 'false'], 'must be true or false').default('false'),
