@@ -54,7 +54,8 @@ function environmentOf(service: string, env: Env): Env {
 /** The names of the settings that an app reads from its environment, without the `_FILE` variants of secrets. */
 function namesRead(app: (typeof apps)[number]): string[] {
   const names = new Set<string>();
-  const recorder = new Proxy({ ...required } as NodeJS.ProcessEnv, {
+  // The settings of tracing are read only if it is on.
+  const recorder = new Proxy({ ...required, OTEL_TRACES_EXPORTER: 'otlp' } as NodeJS.ProcessEnv, {
     get(env, name) {
       names.add(String(name));
       return env[String(name)];

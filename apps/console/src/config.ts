@@ -10,6 +10,7 @@ import {
   sharedSettings,
   tracingSettings,
   wholeNumber,
+  withoutUnusedTracing,
 } from '@posthorn/runtime';
 import { parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
@@ -50,5 +51,5 @@ export type ConsoleSettings = Readonly<z.infer<typeof consoleSettings>>;
 
 /** Reads the console's settings. Throws `SettingsError`. */
 export function loadConsoleSettings(env: NodeJS.ProcessEnv): ConsoleSettings {
-  return loadSettings(consoleSettings.check(settingsAgree), env);
+  return loadSettings(consoleSettings.check(settingsAgree), withoutUnusedTracing(env));
 }

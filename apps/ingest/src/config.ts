@@ -8,6 +8,7 @@ import {
   sharedSettings,
   tracingSettings,
   wholeNumber,
+  withoutUnusedTracing,
 } from '@posthorn/runtime';
 import { z } from 'zod';
 import type { Quota } from './publisher-quota.ts';
@@ -71,5 +72,5 @@ function parseQuota(text: string): Quota | null | undefined {
 
 /** Reads ingest's settings. Throws `SettingsError`. */
 export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {
-  return loadSettings(ingestSettings.check(settingsAgree), env);
+  return loadSettings(ingestSettings.check(settingsAgree), withoutUnusedTracing(env));
 }

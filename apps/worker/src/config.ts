@@ -10,6 +10,7 @@ import {
   sharedSettings,
   tracingSettings,
   wholeNumber,
+  withoutUnusedTracing,
 } from '@posthorn/runtime';
 import { checkUrl, parseNameServers, parseNetworks } from '@posthorn/sender';
 import { parseEncryptionKeys } from '@posthorn/signing';
@@ -101,5 +102,5 @@ function checkNoticeUrl(text: string, context: z.RefinementCtx): void {
 
 /** Reads the worker's settings. Throws `SettingsError`. */
 export function loadWorkerSettings(env: NodeJS.ProcessEnv): WorkerSettings {
-  return loadSettings(workerSettings, env);
+  return loadSettings(workerSettings, withoutUnusedTracing(env));
 }

@@ -25,5 +25,5 @@ export { shareResult } from './shared-result.ts';
 export { type SharedSettings, settingsAgree, sharedSettings } from './shared-settings.ts';
 export { stopWithoutRedis } from './stop-without-redis.ts';
 export { createTracing, type Span, type SpanShape, type Tracing } from './tracing.ts';
-export { tracingSettings } from './tracing-settings.ts';
+export { tracingSettings, withoutUnusedTracing } from './tracing-settings.ts';
 export { USER_AGENT, version } from './version.ts';

@@ -127,12 +127,31 @@ export function tracingSettings() {
       'attributes of the process in traces, `name=value,…`, percent-encoded',
     ),
     OTEL_SDK_DISABLED: setting(
-      z.enum(['true', 'false'], 'must be true or false').default('false'),
+      z.string().default('false'),
       'Tracing',
       '`false`',
-      '`true` turns tracing off',
+      '`true` turns tracing off; anything else does not',
     ),
   };
+}
+
+type Deciding =
+  | 'OTEL_SDK_DISABLED'
+  | 'OTEL_TRACES_EXPORTER'
+  | 'OTEL_EXPORTER_OTLP_ENDPOINT'
+  | 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
+
+/** The name of the exporter, by the settings that decide; `none` if tracing is off. */
+export function exporterOf(settingOf: (name: Deciding) => string | undefined): string {
+  if (settingOf('OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return 'none';
+  const endpoint = settingOf('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? settingOf('OTEL_EXPORTER_OTLP_ENDPOINT');
+  return settingOf('OTEL_TRACES_EXPORTER') ?? (endpoint === undefined ? 'none' : 'otlp');
+}
+
+/** Returns an environment without the settings of tracing if it is off: then a bad one keeps no app from starting. */
+export function withoutUnusedTracing(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  if (exporterOf((name) => env[name]?.trim() || undefined) !== 'none') return env;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('OTEL_')));
 }
 
 export type TracingSettings = z.infer<z.ZodObject<ReturnType<typeof tracingSettings>>>;

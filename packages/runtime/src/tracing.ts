@@ -5,7 +5,7 @@
 import { type TraceContext, withTimeLimit } from '@posthorn/core';
 import type { Logger } from './logger.ts';
 import type { Service } from './service.ts';
-import type { TracingSettings } from './tracing-settings.ts';
+import { exporterOf, type TracingSettings } from './tracing-settings.ts';
 
 /** The kinds of OpenTelemetry that Posthorn uses. */
 export type SpanKind = 'producer' | 'client' | 'internal';
@@ -76,9 +76,10 @@ export interface TracingOptions {
 /** Returns the tracing of an app, a service to start first and to stop last; undefined if it is off. */
 export function createTracing(options: TracingOptions): Tracing | undefined {
   const { settings, logger } = options;
-  const endpoint = settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? settings.OTEL_EXPORTER_OTLP_ENDPOINT;
-  const exporter = settings.OTEL_TRACES_EXPORTER ?? (endpoint === undefined ? 'none' : 'otlp');
-  if (settings.OTEL_SDK_DISABLED === 'true' || exporter === 'none') return undefined;
+  const exporter = exporterOf((name) => settings[name]);
+  if (exporter === 'none') return undefined;
+  if (settings.OTEL_SDK_DISABLED.toLowerCase() !== 'false')
+    logger.warn('OTEL_SDK_DISABLED is neither true nor false: tracing is on.');
   let tracer: Tracer | undefined;
   return {
     name: 'tracing',
