@@ -65,13 +65,13 @@ const noStore: RequestHandler = (_request, response, next) => {
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
   warnOfPrivateNetworks(settings, logger);
-  const tracing = createTracing({ app: 'console', settings, logger });
+  const registry = createMetrics('console');
+  const tracing = createTracing({ app: 'console', settings, logger, registry });
   const { storage, store, jobQueues } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'console', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
   const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
-  const registry = createMetrics('console');
   registerInstallation(registry, {
     isOpen: storage.isOpen,
     read: () => readInstallation({ store, jobQueues }, clock.now),

@@ -48,12 +48,12 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
       `MAX_EVENT_BYTES is more than ${ADVISED_MAX_BODY_BYTES}: receivers that read no more than that, as advised, refuse larger events with 413.`,
     );
   }
-  const tracing = createTracing({ app: 'ingest', settings, logger });
+  const registry = createMetrics('ingest');
+  const tracing = createTracing({ app: 'ingest', settings, logger, registry });
   const { storage, store, jobQueues } = openStorage(settings, logger, {
     identity: { id: randomUUID(), app: 'ingest', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
-  const registry = createMetrics('ingest');
   registerInstallation(registry, {
     isOpen: storage.isOpen,
     read: () => readInstallation({ store, jobQueues }, clock.now),

@@ -121,7 +121,8 @@ export function buildWorker(
 function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const logger = createLogger({ app: 'worker', level: settings.LOG_LEVEL });
   warnOfPrivateNetworks(settings, logger);
-  const tracing = createTracing({ app: 'worker', settings, logger });
+  const registry = createMetrics('worker');
+  const tracing = createTracing({ app: 'worker', settings, logger, registry });
   const storage = openStore(settings, {
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn(text),
@@ -132,7 +133,6 @@ function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const queueRedis = connectRedis(settings);
   queueRedis.on('error', onError);
   const jobQueues = createJobQueues({ redis: queueRedis, partitionPrefixes, onError });
-  const registry = createMetrics('worker');
   registerInstallation(registry, {
     isOpen: storage.isOpen,
     read: () => readInstallation({ store, jobQueues }, clock.now),

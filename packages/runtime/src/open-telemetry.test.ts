@@ -1,7 +1,8 @@
 /** What the settings of OpenTelemetry mean for the spans that a collector gets, and what the log says. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { diag } from '@opentelemetry/api';
-import { HUNG_MS, startCollector } from '@posthorn/testing';
+import { eventually, HUNG_MS, startCollector } from '@posthorn/testing';
+import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { createLogger } from './logger.ts';
 import { openTracer } from './open-telemetry.ts';
@@ -32,14 +33,17 @@ async function ownTracer(settingsFor: Record<string, string> | ((url: string) =>
   const lines: Record<string, unknown>[] = [];
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const logger = createLogger({ app: 'test', level: 'info', destination });
+  const registry = new Registry();
   const settings = loadSettings(z.object(tracingSettings()), env);
-  const tracer = openTracer({ app: 'test', settings, logger, exporter: 'otlp' });
+  const tracer = openTracer({ app: 'test', settings, logger, registry, exporter: 'otlp' });
   const end = (...names: string[]) => {
     const shape = { kind: 'internal', attributes: { text: 'word' }, varying: [] } as const;
     for (const name of names) tracer.startSpan(undefined)?.end({ shape: { ...shape, name }, values: [] });
   };
   const exported = () => collector.spans.map(({ name }) => name).sort();
-  return { collector, lines, end, exported, stop: tracer.shutdown };
+  /** The counter of lost spans. */
+  const dropped = async () => (await registry.getSingleMetric('posthorn_spans_dropped_total')?.get())?.values[0]?.value;
+  return { collector, lines, end, exported, dropped, stop: tracer.shutdown };
 }
 
 const PROTOCOLS = ['http/protobuf', 'http/json'];
@@ -128,5 +132,67 @@ describe('the collector', () => {
     expect(collector.requests).toMatchObject([
       { headers: { 'content-type': 'application/json', 'x-a': 'general', 'x-b': 'traces', 'x-c': 'traces' } },
     ]);
+  });
+});
+
+describe('spans that the collector does not get', () => {
+  /** A response of OTLP that accepts a batch but for three spans. */
+  const partial = (message: string) => ({
+    'http/protobuf': Buffer.from(
+      `\x0a${String.fromCharCode(message.length + 4)}\x08\x03\x12${String.fromCharCode(message.length)}${message}`,
+    ),
+    'http/json': Buffer.from(JSON.stringify({ partialSuccess: { rejectedSpans: '3', errorMessage: message } })),
+  });
+  it.each(['http/protobuf', 'http/json'] as const)(
+    'are counted if it rejects them, and the log says why: %s',
+    async (protocol) => {
+      const { collector, lines, end, dropped, stop } = await ownTracer({ OTEL_EXPORTER_OTLP_PROTOCOL: protocol });
+      collector.answerWith((response) => response.end(partial('too old')[protocol]));
+      end('1', '2', '3', '4');
+      await stop();
+      expect(await dropped()).toBe(3);
+      expect(lines).toMatchObject([{ msg: 'tracing.failed', spans_dropped: 3 }]);
+      expect(lines[0]?.reason).toMatch(/^Received Partial Success response: .*3.*too old/);
+    },
+  );
+
+  it.each(PROTOCOLS)('are counted if exports fail, also where the log keeps silent: %s', async (protocol) => {
+    const { collector, lines, end, dropped, stop } = await ownTracer({
+      OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2',
+    });
+    collector.answerWith((response) => response.writeHead(400).end());
+    end('1', '2', '3', '4', '5');
+    await stop().catch(() => undefined);
+    await eventually('all batches to fail', async () => (await dropped()) === 5);
+    expect(lines[0]).toMatchObject({ reason: 'The collector answered with status 400.', spans_dropped: 2 });
+  });
+
+  it('are counted if too many wait, also where the log keeps silent', async () => {
+    const { collector, end, dropped, stop } = await ownTracer({
+      OTEL_BSP_MAX_QUEUE_SIZE: '2',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2',
+      // Takes the one line that is logged in ten seconds.
+      OTEL_BSP_SCHEDULE_DELAY: '0',
+    });
+    // The first batch is on its way, the second waits.
+    end('1', '2', '3', '4', '5', '6', '7');
+    await stop();
+    expect(collector.spans).toHaveLength(4);
+    expect(await dropped()).toBe(3);
+  });
+
+  it('have their reason in the log as the SDK says it, but no more of what a collector answers', async () => {
+    const { collector, lines, end, stop } = await ownTracer({});
+    collector.answerWith((response) => response.end('hunter2 is no protobuf'));
+    end('1');
+    await stop();
+    expect(lines).toMatchObject([
+      {
+        msg: 'tracing.failed',
+        reason: expect.stringMatching(/^OTLPExportDelegate Export succeeded but could not .* .+/),
+      },
+    ]);
+    expect(JSON.stringify(lines)).not.toContain('hunter2');
   });
 });

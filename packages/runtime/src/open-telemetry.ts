@@ -7,7 +7,12 @@ import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { getNumberFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
 import { createOtlpNetworkExportDelegate, OTLPExporterBase } from '@opentelemetry/otlp-exporter-base';
 import { convertLegacyHttpOptions, createOtlpHttpExporterMetrics } from '@opentelemetry/otlp-exporter-base/node-http';
-import { type ISerializer, JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
+import {
+  type IExportTraceServiceResponse,
+  type ISerializer,
+  JsonTraceSerializer,
+  ProtobufTraceSerializer,
+} from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, ConsoleSpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from './logger.ts';
@@ -16,6 +21,7 @@ import { createSampler } from './sampler.ts';
 import { createSeldom } from './seldom.ts';
 import { batchLimitsFromEnv, MAX_TIMER_MS, SpanBatches } from './span-batches.ts';
 import { SpanIds } from './span-ids.ts';
+import { SpanLosses } from './span-losses.ts';
 import { type AttributeLimits, NO_LIMITS, type SpanOrigin, spanRecord } from './span-record.ts';
 import { type SpanBatch, SpanWriter } from './span-writer.ts';
 import { StartedSpan, type TakeSpan } from './started-span.ts';
@@ -33,8 +39,10 @@ const OF_UNUSED_URL = /^Configuration: .*\bURL\b/;
  * Opens the tracer. The standard variables that are no settings of Posthorn are read from the environment here: sizes
  * and times of the queue, limits, certificates.
  */
-export function openTracer({ app, settings, logger, exporter }: TracingOptions & { exporter: string }): Tracer {
-  logProblems(logger);
+export function openTracer(options: TracingOptions & { exporter: string }): Tracer {
+  const { app, settings, logger, registry, exporter } = options;
+  const losses = new SpanLosses(registry);
+  logProblems(logger, losses);
   const resource = resourceFromAttributes({
     'service.name': `posthorn-${app}`,
     'service.version': version,
@@ -47,8 +55,8 @@ export function openTracer({ app, settings, logger, exporter }: TracingOptions &
   const isProtobuf = exporter === 'otlp' && protocolOf(settings) === 'http/protobuf';
   const processor =
     isProtobuf && !limits
-      ? writtenBatches(settings, origin)
-      : sdkBatches(settings, exporter, origin, limits ?? NO_LIMITS);
+      ? writtenBatches(settings, losses, origin)
+      : sdkBatches(settings, losses, exporter, origin, limits ?? NO_LIMITS);
   const ids = new SpanIds();
   const isSampled = createSampler(settings);
   return {
@@ -67,12 +75,12 @@ interface Processor {
 }
 
 /** Spans that Posthorn itself queues and writes: those for protobuf, unless attributes are limited. */
-function writtenBatches(settings: TracingSettings, origin: SpanOrigin): Processor {
-  const serializer: ISerializer<SpanBatch, unknown> = {
+function writtenBatches(settings: TracingSettings, losses: SpanLosses, origin: SpanOrigin): Processor {
+  const serializer: ISerializer<SpanBatch, IExportTraceServiceResponse> = {
     serializeRequest: ({ bytes }) => bytes,
     deserializeResponse: (data) => ProtobufTraceSerializer.deserializeResponse(data),
   };
-  const exporter = createDelegate(settings, PROTOBUF, serializer);
+  const exporter = createDelegate(settings, losses, PROTOBUF, serializer);
   const batches = new SpanBatches(new SpanWriter(origin), exporter, batchLimitsFromEnv());
   return { take: (span, end) => batches.add(span, end), shutdown: () => batches.shutdown() };
 }
@@ -80,13 +88,14 @@ function writtenBatches(settings: TracingSettings, origin: SpanOrigin): Processo
 /** Spans that the SDK queues and writes, as protobuf, as JSON or for people. */
 function sdkBatches(
   settings: TracingSettings,
+  losses: SpanLosses,
   exporter: string,
   origin: SpanOrigin,
   limits: AttributeLimits,
 ): Processor {
   const { delayMs, exportTimeoutMs, maxQueue, maxBatch } = batchLimitsFromEnv();
   const processor = new BatchSpanProcessor(
-    exporter === 'console' ? new ConsoleSpanExporter() : new OTLPExporterBase(sdkDelegate(settings)),
+    exporter === 'console' ? new ConsoleSpanExporter() : new OTLPExporterBase(sdkDelegate(settings, losses)),
     {
       scheduledDelayMillis: delayMs,
       exportTimeoutMillis: exportTimeoutMs,
@@ -100,10 +109,10 @@ function sdkBatches(
   };
 }
 
-function sdkDelegate(settings: TracingSettings) {
+function sdkDelegate(settings: TracingSettings, losses: SpanLosses) {
   return protocolOf(settings) === 'http/protobuf'
-    ? createDelegate(settings, PROTOBUF, ProtobufTraceSerializer)
-    : createDelegate(settings, 'application/json', JsonTraceSerializer);
+    ? createDelegate(settings, losses, PROTOBUF, ProtobufTraceSerializer)
+    : createDelegate(settings, losses, 'application/json', JsonTraceSerializer);
 }
 
 /** What is set for traces alone comes first, here and below. */
@@ -134,8 +143,9 @@ function attributeLimits(): AttributeLimits | undefined {
 
 function createDelegate<Spans extends { length: number }>(
   settings: TracingSettings,
+  losses: SpanLosses,
   contentType: string,
-  serializer: ISerializer<Spans, unknown>,
+  serializer: ISerializer<Spans, IExportTraceServiceResponse>,
 ) {
   const config = {
     // The SDK would read the variables, which may have blanks around them, and headers may come from a file.
@@ -154,20 +164,31 @@ function createDelegate<Spans extends { length: number }>(
     options.url,
     undefined,
   );
-  return createOtlpNetworkExportDelegate(options, serializer, metrics, createTransport(options));
+  return losses.ofExports(
+    createOtlpNetworkExportDelegate(options, losses.ofResponses(serializer), metrics, createTransport(options)),
+  );
 }
 
+/** What `SpanBatches` and the SDK's processor say of a full queue. */
+const DROPPED = /^Dropped (\d+) spans/;
+
 /** Sends the SDK's warnings and errors to the log: with a collector that is away, there may be one for each batch. */
-function logProblems(logger: Logger): void {
+function logProblems(logger: Logger, losses: SpanLosses): void {
   const mayLog = createSeldom();
-  const log = (message: string) => {
+  const log = (...parts: unknown[]) => {
+    const reason = parts.flatMap((part) =>
+      part instanceof Error ? part.message : typeof part === 'string' ? part : [],
+    );
+    const message = reason.join(' ');
     if (OF_UNUSED_URL.test(message)) return;
-    if (mayLog()) logger.warn({ reason: message.slice(0, MAX_MESSAGE_LENGTH) }, 'tracing.failed');
+    losses.add(Number(DROPPED.exec(message)?.[1]));
+    if (mayLog())
+      logger.warn({ reason: message.slice(0, MAX_MESSAGE_LENGTH), spans_dropped: losses.total }, 'tracing.failed');
   };
   const ignore = () => undefined;
   diag.setLogger(
     { error: log, warn: log, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
-  setGlobalErrorHandler((error) => log(error instanceof Error ? error.message : String(error)));
+  setGlobalErrorHandler((error) => log(error));
 }

@@ -101,13 +101,12 @@ export class SpanBatches {
   #takeBatch(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    if (this.#dropped > 0) diag.warn(`Dropped ${this.#dropped} spans because maxQueueSize reached`);
+    this.#dropped = 0;
     const batch = this.#writer.takeBatch();
     if (!batch) return;
     this.#batches.push(batch);
     this.#queued += batch.length;
-    if (this.#dropped === 0) return;
-    diag.warn(`Dropped ${this.#dropped} spans because maxQueueSize reached`);
-    this.#dropped = 0;
   }
 
   async #exportAll(): Promise<void> {

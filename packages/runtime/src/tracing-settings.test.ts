@@ -1,5 +1,6 @@
 /** When tracing is on, and that its settings are checked only then. */
 import { describe, expect, it } from '@jest/globals';
+import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { createLogger } from './logger.ts';
 import { loadSettings } from './settings.ts';
@@ -10,8 +11,9 @@ import { tracingSettings, withoutUnusedTracing } from './tracing-settings.ts';
 function tracingIn(env: Record<string, string>) {
   const lines: string[] = [];
   const logger = createLogger({ app: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } });
+  const registry = new Registry();
   const settings = loadSettings(z.object(tracingSettings()), withoutUnusedTracing(env));
-  return { isOn: createTracing({ app: 'test', settings, logger }) !== undefined, lines };
+  return { isOn: createTracing({ app: 'test', settings, logger, registry }) !== undefined, lines };
 }
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };

@@ -3,6 +3,7 @@
  * is loaded: only `open-telemetry.ts` imports it, and only `start` imports that file.
  */
 import { type TraceContext, withTimeLimit } from '@posthorn/core';
+import type { Registry } from 'prom-client';
 import type { Logger } from './logger.ts';
 import type { Service } from './service.ts';
 import { exporterOf, type TracingSettings } from './tracing-settings.ts';
@@ -71,6 +72,7 @@ export interface TracingOptions {
   app: string;
   settings: TracingSettings;
   logger: Logger;
+  registry: Registry;
 }
 
 /** Returns the tracing of an app, a service to start first and to stop last; undefined if it is off. */
