@@ -50,15 +50,16 @@ describe('the trace of a publisher, without a tracer in Posthorn', () => {
     expect((await apps.operate('GET', `/v1/events/${body.id}`)).body).toMatchObject({ trace_id: TRACE_ID });
     for (const { headers } of requests) expect(headers.traceparent).toBeUndefined();
   });
-  it('is sent to receivers with SEND_TRACEPARENT=on', async () => {
+  it('is sent to receivers with SEND_TRACEPARENT=on, without flags that nobody knows', async () => {
     const apps = await ownApps(ownEnv({ SEND_TRACEPARENT: 'on' }));
     const to = await ownReceiver();
     await apps.subscribe(to.url);
     const batch = { events: [sampleEvent(), sampleEvent()] };
     await publishWithin(apps.ingestUrl, TRACEPARENT, '/v1/events/batch', batch);
+    await publishWithin(apps.ingestUrl, TRACEPARENT.replace(/01$/, 'ff'));
     await apps.publish(sampleEvent());
-    const headers = (await to.received(3, isDelivery)).map((request) => request.headers.traceparent);
-    expect(headers.sort()).toEqual([TRACEPARENT, TRACEPARENT, undefined]);
+    const headers = (await to.received(4, isDelivery)).map((request) => request.headers.traceparent);
+    expect(headers.sort()).toEqual([TRACEPARENT, TRACEPARENT, TRACEPARENT.replace(/01$/, '03'), undefined]);
   });
   it.each([
     ['too short', '00-0-0-01'],
@@ -230,7 +231,7 @@ describe('tracing', () => {
       const [attempt] = named(collector.spans, `deliver ${type}`);
       expect(published).toMatchObject({ parentSpanId: '', kind: PRODUCER, resource: { team: 'a' } });
       expect(attempt).toMatchObject({ traceId: published?.traceId, parentSpanId: published?.spanId });
-      expect(requests[i]?.headers.traceparent).toBe(`00-${attempt?.traceId}-${attempt?.spanId}-01`);
+      expect(requests[i]?.headers.traceparent).toBe(`00-${attempt?.traceId}-${attempt?.spanId}-03`);
     }
     expect(named(collector.spans, 'publish session.approved')[0]?.traceId).toBe(traceId);
     expect(new Set(collector.spans.map((span) => span.traceId)).size).toBe(2);

@@ -2,9 +2,9 @@
  * The samplers of OpenTelemetry by their standard names. The SDK's own make several objects for each decision, and need
  * a context object to read the parent from.
  */
-import { ROOT_CONTEXT, TraceFlags } from '@opentelemetry/api';
+import { ROOT_CONTEXT } from '@opentelemetry/api';
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base';
-import type { TraceContext } from '@posthorn/core';
+import { SAMPLED_FLAG, type TraceContext } from '@posthorn/core';
 import type { TracingSettings } from './tracing-settings.ts';
 
 /** `ids.traceId` is read only if it decides, because a getter makes it. */
@@ -19,7 +19,7 @@ export function createSampler({
   const isAlways = name.endsWith('always_on');
   const ofRatio = name.endsWith('traceidratio') ? new TraceIdRatioBasedSampler(Number(ratio)) : undefined;
   return (ids, parent) => {
-    if (isParentBased && parent) return (parent.flags & TraceFlags.SAMPLED) !== 0;
+    if (isParentBased && parent) return (parent.flags & SAMPLED_FLAG) !== 0;
     if (!ofRatio) return isAlways;
     return ofRatio.shouldSample(ROOT_CONTEXT, ids.traceId).decision === SamplingDecision.RECORD_AND_SAMPLED;
   };

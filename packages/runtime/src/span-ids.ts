@@ -54,7 +54,7 @@ export class SpanIds {
   }
 }
 
-/** Random as the SDK's are: unlikely to come twice, and no secret. */
+/** Each byte is random, as those of the SDK's ids: unlikely to come twice, and no secret. */
 function randomIds(): Buffer {
   const words = new Uint32Array((COUNT * ID_BYTES) / Uint32Array.BYTES_PER_ELEMENT);
   for (let i = 0; i < words.length; i++) words[i] = Math.random() * 2 ** 32;

@@ -41,16 +41,18 @@ describe('a span', () => {
     expect(Object.keys(record.attributes)).toEqual(Object.keys(attributes));
   });
 
-  it('keeps the trace of its parent, and begins one without', () => {
+  it('keeps the trace of its parent and whether the id is random, and begins one with a random id without', () => {
     const ids = nextIds();
     const { block, index } = ids;
     const spanId = block.spanId(index);
     const child = new StartedSpan(() => undefined, ids, parent);
-    expect(contextOf(child)).toEqual({ traceId: parent.traceId, spanId, flags: 1, packedIds: undefined });
+    expect(contextOf(child)).toEqual({ traceId: parent.traceId, spanId, flags: 3, packedIds: undefined });
+    for (const flags of [0, 1])
+      expect(new StartedSpan(() => undefined, ids, { ...parent, flags })).toMatchObject({ flags: 1 });
     expect(spanRecord(origin, NO_LIMITS, child, end).spanContext()).toMatchObject({ traceId: parent.traceId, spanId });
     expect(spanRecord(origin, NO_LIMITS, child, end).parentSpanContext).toMatchObject({ spanId: parent.spanId });
     const root = new StartedSpan(() => undefined, ids, undefined);
-    expect(contextOf(root)).toEqual({ traceId: ids.traceId, spanId, flags: 1, packedIds: block.packed(index) });
+    expect(contextOf(root)).toEqual({ traceId: ids.traceId, spanId, flags: 3, packedIds: block.packed(index) });
     expect(spanRecord(origin, NO_LIMITS, root, end).parentSpanContext).toBeUndefined();
   });
 

@@ -18,6 +18,9 @@ const scope = {
   instrumentationScope: { name: 'posthorn', version: '1.2.3' },
 };
 
+/** The same in a trace whose id is random. */
+const random = { ...remote, flags: 3 };
+
 /** A parent whose ids are known as bytes too. */
 const ids = Buffer.from(`ff${remote.traceId}${remote.spanId}`, 'hex');
 const remoteBytes = { ...remote, bytes: ids, at: 1 };
@@ -98,10 +101,10 @@ describe('the writer of spans', () => {
     const text = fc.constantFrom('', 'a', 'é', 'ab', 'bc', 'éa', '😀', 'abcd', 'a€', 'x'.repeat(200));
     const value = fc.oneof(text, fc.constantFrom(undefined, true, false, 0, 1, 2, 200, 404, 0.5));
     const span = fc.record({
-      parent: fc.constantFrom(undefined, remote, remoteBytes),
+      parent: fc.constantFrom(undefined, remote, random, remoteBytes),
       values: fc.tuple(value, value, text),
       error: fc.constantFrom(undefined, undefined, undefined, 'timeout'),
-      link: fc.constantFrom(undefined, undefined, undefined, remote),
+      link: fc.constantFrom(undefined, undefined, undefined, remote, random),
     });
     fc.assert(
       fc.property(fc.array(span, { minLength: 2, maxLength: 12 }), (parts) => {

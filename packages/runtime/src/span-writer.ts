@@ -1,9 +1,9 @@
 /**
  * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, each when it
- * ends. Most are a copy of the last one of their shape with other ids, times and texts. The SDK's serializer costs too
- * much of ingest's CPU (docs/decisions, 49 and 62).
+ * ends. Most are a copy of the last one of their shape with other ids, times, flags and texts. The SDK's serializer costs
+ * too much of ingest's CPU (docs/decisions, 49 and 62).
  */
-import { SpanStatusCode, TraceFlags } from '@opentelemetry/api';
+import { SpanStatusCode } from '@opentelemetry/api';
 import { SPAN_ID_BYTES, TRACE_ID_BYTES, type TraceContext } from '@posthorn/core';
 import {
   BYTES,
@@ -27,15 +27,16 @@ import type { AttributeValue, SpanEnd, WrittenShape } from './tracing.ts';
 const FIRST_BYTES = 64 * 1024;
 /** Room that `#ensure` always leaves for the fields of fixed length that follow: less than a hundred bytes in a span. */
 const MARGIN = 128;
-/** Flags of a span: whether its parent is of another process is known (0x100), and true (0x200). */
+/** Flags besides those of the trace: whether the parent is of another process is known (0x100), and true (0x200). */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
 
-/** Offsets of the ids and times from the start of each span. */
+/** Offsets of the ids, times and flags from the start of each span. */
 const TRACE_ID_AT = 1 + LENGTH_BYTES + 2;
 const SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_BYTES + 2;
 const START_AT = SPAN_ID_AT + SPAN_ID_BYTES + 1;
 const END_AT = START_AT + 8 + 1;
+const FLAGS_AT = END_AT + 8 + 2;
 
 /** The ids of a parent, while they are copied from it. */
 const parentIds = Buffer.alloc(ID_BYTES);
@@ -116,7 +117,10 @@ export class SpanWriter {
     return spare && spare.length >= bytes ? spare : undefined;
   }
 
-  /** Writes a span as a copy of one that was written before. Returns false, and adds nothing, if more than ids, times and texts of equal length differ. */
+  /**
+   * Writes a span as a copy of one that was written before. Returns false, and adds nothing, if more than ids, times,
+   * flags and texts of equal length differ.
+   */
   #writeLike(written: WrittenShape, span: StartedSpan, values: SpanEnd['values']): boolean {
     const { bytes, parentAt, texts } = written;
     if ((parentAt === undefined) !== (span.parent === undefined)) return false;
@@ -131,7 +135,7 @@ export class SpanWriter {
       // One that is not ASCII takes more bytes.
       if (this.#buffer.write(value, startsAt + text.at) !== text.length) return false;
     }
-    this.#idsAndTimes(startsAt, span, parentAt);
+    this.#idsTimesAndFlags(startsAt, span, parentAt);
     this.#at = startsAt + bytes.length;
     return true;
   }
@@ -144,7 +148,7 @@ export class SpanWriter {
     this.#gap(2, BYTES, SPAN_ID_BYTES);
     this.#gap(7, FIXED64, 8);
     this.#gap(8, FIXED64, 8);
-    this.#flags(16, TraceFlags.SAMPLED | (span.parent ? PARENT_IS_REMOTE : IS_KNOWN));
+    this.#flags(16, span.parent ? PARENT_IS_REMOTE : IS_KNOWN);
     this.#integer(6, KINDS[shape.kind] + 1);
     const parentAt = span.parent && this.#gap(4, BYTES, SPAN_ID_BYTES) - startsAt;
     this.#text(5, shape.name);
@@ -160,7 +164,7 @@ export class SpanWriter {
     if (error !== undefined) this.#error(error);
     if (link) this.#link(link);
     this.#end(contentAt);
-    this.#idsAndTimes(startsAt, span, parentAt);
+    this.#idsTimesAndFlags(startsAt, span, parentAt);
     return { parentAt, texts, values: values.map((value, i) => this.#ownText(startsAt, texts[i]) ?? value) };
   }
 
@@ -170,13 +174,16 @@ export class SpanWriter {
     return text && this.#buffer.toString('utf8', from, from + text.length);
   }
 
-  #idsAndTimes(startsAt: number, { block, index, parent, startMs, endMs }: StartedSpan, parentAt?: number): void {
+  #idsTimesAndFlags(startsAt: number, span: StartedSpan, parentAt?: number): void {
+    const { block, index, parent, startMs, endMs } = span;
     const buffer = this.#buffer;
     const ids = block.bytes;
     const idsAt = index * ID_BYTES;
     copy(ids, idsAt + TRACE_ID_BYTES, buffer, startsAt + SPAN_ID_AT, SPAN_ID_BYTES);
     writeTime(buffer, startsAt + START_AT, startMs);
     writeTime(buffer, startsAt + END_AT, endMs);
+    // Those of the trace are the lowest byte.
+    buffer[startsAt + FLAGS_AT] = span.flags;
     if (parent && parentAt !== undefined) {
       if (parent.bytes === undefined) parentIds.write(parent.traceId + parent.spanId, 'hex');
       const { bytes = parentIds, at = 0 } = parent;

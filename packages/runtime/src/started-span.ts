@@ -1,6 +1,5 @@
 /** A span from its start to its end. The tracer then turns it into bytes, or into a record for the SDK. */
-import { TraceFlags } from '@opentelemetry/api';
-import type { TraceContext } from '@posthorn/core';
+import { RANDOM_FLAG, SAMPLED_FLAG, type TraceContext } from '@posthorn/core';
 import type { IdBlock, SpanIds } from './span-ids.ts';
 import type { Span, SpanEnd } from './tracing.ts';
 
@@ -12,7 +11,6 @@ export type TakeSpan = (span: StartedSpan, end: SpanEnd) => void;
  * the texts of its ids when asked: with many in flight, the collector of the young generation copies each twice.
  */
 export class StartedSpan implements Span {
-  readonly flags = TraceFlags.SAMPLED;
   readonly parent: TraceContext | undefined;
   /** Its own ids, at this index. The trace id there counts only if the span has no parent. */
   readonly block: IdBlock;
@@ -36,6 +34,10 @@ export class StartedSpan implements Span {
   }
   get spanId(): string {
     return this.block.spanId(this.index);
+  }
+  /** The id of a trace that begins here is random (`SpanIds`). */
+  get flags(): number {
+    return SAMPLED_FLAG | (this.parent ? this.parent.flags & RANDOM_FLAG : RANDOM_FLAG);
   }
   get packedIds(): string | undefined {
     return this.parent ? undefined : this.block.packed(this.index);

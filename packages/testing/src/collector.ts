@@ -14,7 +14,9 @@ export interface CollectedSpan {
   startNs: bigint;
   endNs: bigint;
   attributes: Record<string, unknown>;
-  links: { traceId: string; spanId: string }[];
+  /** Those of its trace in the lowest byte; 0x100: whether its parent is of another process is known; 0x200: it is. */
+  flags: number;
+  links: { traceId: string; spanId: string; flags: number }[];
   /** 0 unset, 1 ok, 2 error. */
   status: number;
   /** The attributes of the process. */

@@ -74,7 +74,12 @@ function fromProtobuf(body: Buffer): CollectedSpan[] {
         startNs: numberOf(span, 7),
         endNs: numberOf(span, 8),
         attributes: attributesOf(messagesOf(span, 9)),
-        links: messagesOf(span, 13).map((link) => ({ traceId: hexOf(link, 1), spanId: hexOf(link, 2) })),
+        flags: Number(numberOf(span, 16)),
+        links: messagesOf(span, 13).map((link) => ({
+          traceId: hexOf(link, 1),
+          spanId: hexOf(link, 2),
+          flags: Number(numberOf(link, 6)),
+        })),
         status: Number(numberOf(read(bytesOf(span, 15)), 3)),
         resource,
       }));
@@ -112,7 +117,8 @@ interface JsonSpan {
   startTimeUnixNano: string;
   endTimeUnixNano: string;
   attributes: JsonAttribute[];
-  links?: { traceId: string; spanId: string }[];
+  flags: number;
+  links?: { traceId: string; spanId: string; flags: number }[];
   status?: { code?: number };
 }
 interface JsonTraces {
@@ -139,7 +145,8 @@ function fromJson({ resourceSpans }: JsonTraces): CollectedSpan[] {
         startNs: BigInt(span.startTimeUnixNano),
         endNs: BigInt(span.endTimeUnixNano),
         attributes: decode(span.attributes),
-        links: (span.links ?? []).map(({ traceId, spanId }) => ({ traceId, spanId })),
+        flags: span.flags,
+        links: (span.links ?? []).map(({ traceId, spanId, flags }) => ({ traceId, spanId, flags })),
         status: span.status?.code ?? 0,
         resource: decode(resource.attributes),
       })),

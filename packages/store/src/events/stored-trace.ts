@@ -6,7 +6,7 @@ const ID_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES;
 const BYTES = ID_BYTES + 1;
 /** Traces that share their bytes: allocating each alone would cost more. */
 const SHARING = 160;
-/** The last characters, by the flags: of the byte that follows the ids. Nearly all are 0 or 1. */
+/** The last characters, by the flags: of the byte that follows the ids. */
 const encodedFlags = Array.from({ length: 256 }, (_, flags) => Buffer.of(flags).toString('base64url'));
 
 /** Where the next traces are read to, and how much of it is in use. */
