@@ -99,15 +99,16 @@ describe('the writer of spans', () => {
 
   it('writes spans of one shape as the SDK does, whatever differs from the one before', () => {
     const text = fc.constantFrom('', 'a', 'é', 'ab', 'bc', 'éa', '😀', 'abcd', 'a€', 'x'.repeat(200));
-    const value = fc.oneof(text, fc.constantFrom(undefined, true, false, 0, 1, 2, 200, 404, 0.5));
+    const value = fc.oneof(text, fc.constantFrom(undefined, true, false, 0, 1, 2, 127, 128, 200, 404, 0.5, -1));
+    const errors = ['timeout', '500', '503', 'é', ...Array.from({ length: 9 }, (_, i) => `rare ${i}`)];
     const span = fc.record({
       parent: fc.constantFrom(undefined, remote, random, remoteBytes),
       values: fc.tuple(value, value, text),
-      error: fc.constantFrom(undefined, undefined, undefined, 'timeout'),
+      error: fc.oneof(fc.constantFrom(undefined, undefined, '500'), fc.constantFrom(...errors)),
       link: fc.constantFrom(undefined, undefined, undefined, remote, random),
     });
     fc.assert(
-      fc.property(fc.array(span, { minLength: 2, maxLength: 12 }), (parts) => {
+      fc.property(fc.array(span, { minLength: 2, maxLength: 40 }), (parts) => {
         const shape: SpanShape = { kind: 'client', name: 'x', attributes: { a: 1 }, varying: ['b', 'c', 'd'] };
         const spans = spansOf(
           parts.map(({ parent, ...end }) => ({ ...(parent && { parent }), end: { shape, ...end } })),
@@ -116,6 +117,35 @@ describe('the writer of spans', () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  it('copies spans of first attempts and retries that fail in turns, and writes them as the SDK does', () => {
+    const shape: SpanShape = { kind: 'client', name: 'x', attributes: { a: 1 }, varying: ['id', 'resend_count'] };
+    const attempts = [undefined, 1, 2, undefined, 127, 128, 3, 'a', 4, 'b', undefined];
+    const spans = spansOf(
+      ['500', 'timeout', undefined, '500', 'connection'].flatMap((error, i) =>
+        attempts.map((count, j) => ({
+          parent: j % 2 === 0 ? remote : random,
+          end: { shape, values: ['id-'.padEnd(3 + i, 'x') + j, count], error },
+        })),
+      ),
+    );
+    expect(exported(spans)).toEqual(exportedBySdk(spans));
+    // Of each error, and of none, one with a count and one without.
+    expect(shape.written?.map(({ error }) => error).sort()).toEqual(
+      ['500', '500', 'connection', 'connection', 'timeout', 'timeout', undefined, undefined].sort(),
+    );
+    const kept = shape.written?.[0];
+    const [again] = spansOf([{ parent: remote, end: { shape, values: kept?.values ?? [], error: kept?.error } }]);
+    if (!again) throw new Error('There is no span.');
+    expect(exported([again])).toEqual(exportedBySdk([again]));
+    expect(shape.written?.[0]).toBe(kept);
+  });
+
+  it('keeps few of the spans of a shape', () => {
+    const shape: SpanShape = { kind: 'client', name: 'x', attributes: {}, varying: [] };
+    exported(spansOf(Array.from({ length: 100 }, (_, i) => ({ end: { shape, values: [], error: `error ${i}` } }))));
+    expect(shape.written?.map(({ error }) => error)).toEqual(Array.from({ length: 8 }, (_, i) => `error ${92 + i}`));
   });
 
   it('writes times to the nanosecond, as the SDK does', () => {

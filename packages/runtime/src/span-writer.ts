@@ -1,7 +1,7 @@
 /**
  * Writes spans as protobuf (opentelemetry/proto/trace/v1/trace.proto) into the buffer of their batch, each when it
- * ends. Most are a copy of the last one of their shape with other ids, times, flags and texts. The SDK's serializer costs
- * too much of ingest's CPU (docs/decisions, 49 and 62).
+ * ends. Most are a copy of the last one of their shape and error with other ids, times, flags and texts. The SDK's
+ * serializer costs too much of ingest's CPU (docs/decisions, 49 and 62).
  */
 import { SpanStatusCode } from '@opentelemetry/api';
 import { SPAN_ID_BYTES, TRACE_ID_BYTES, type TraceContext } from '@posthorn/core';
@@ -27,6 +27,8 @@ import type { AttributeValue, SpanEnd, WrittenShape } from './tracing.ts';
 const FIRST_BYTES = 64 * 1024;
 /** Room that `#ensure` always leaves for the fields of fixed length that follow: less than a hundred bytes in a span. */
 const MARGIN = 128;
+/** Spans of a shape that are kept to copy them: a receiver fails in few ways, in first attempts and in retries. */
+const MAX_KEPT = 8;
 /** Flags besides those of the trace: whether the parent is of another process is known (0x100), and true (0x200). */
 const PARENT_IS_REMOTE = 0x300;
 const IS_KNOWN = 0x100;
@@ -84,11 +86,16 @@ export class SpanWriter {
   add(span: StartedSpan, end: SpanEnd): void {
     this.#length += 1;
     const { shape, values, error, link } = end;
-    const isPlain = error === undefined && link === undefined;
-    if (isPlain && shape.written && this.#writeLike(shape.written, span, values)) return;
+    shape.written ??= [];
+    const kept = shape.written;
+    const like = link ? -1 : findLike(kept, error, values);
+    const earlier = kept[like];
+    if (earlier && this.#writeLike(earlier, span, values)) return;
     const startsAt = this.#at;
     const written = this.#write(span, end);
-    if (isPlain) shape.written = { ...written, bytes: Buffer.from(this.#buffer.subarray(startsAt, this.#at)) };
+    if (link) return;
+    if (!earlier && kept.length === MAX_KEPT) kept.shift();
+    kept[earlier ? like : kept.length] = { ...written, bytes: Buffer.from(this.#buffer.subarray(startsAt, this.#at)) };
   }
 
   /** Ends the batch; undefined if it has no span. */
@@ -119,10 +126,10 @@ export class SpanWriter {
 
   /**
    * Writes a span as a copy of one that was written before. Returns false, and adds nothing, if more than ids, times,
-   * flags and texts of equal length differ.
+   * flags and values of equal length differ.
    */
   #writeLike(written: WrittenShape, span: StartedSpan, values: SpanEnd['values']): boolean {
-    const { bytes, parentAt, texts } = written;
+    const { bytes, parentAt, places } = written;
     if ((parentAt === undefined) !== (span.parent === undefined)) return false;
     this.#ensure(bytes.length);
     const startsAt = this.#at;
@@ -130,10 +137,13 @@ export class SpanWriter {
     for (let i = 0; i < values.length; i++) {
       const value = values[i];
       if (value === written.values[i]) continue;
-      const text = texts[i];
-      if (typeof value !== 'string' || value.length !== text?.length) return false;
-      // One that is not ASCII takes more bytes.
-      if (this.#buffer.write(value, startsAt + text.at) !== text.length) return false;
+      const place = places[i];
+      if (!place || typeof value !== typeof written.values[i]) return false;
+      const at = startsAt + place.at;
+      if (isByte(value)) this.#buffer[at] = value;
+      // A text that is not ASCII takes more bytes.
+      else if (typeof value !== 'string' || value.length !== place.length) return false;
+      else if (this.#buffer.write(value, at) !== place.length) return false;
     }
     this.#idsTimesAndFlags(startsAt, span, parentAt);
     this.#at = startsAt + bytes.length;
@@ -154,24 +164,24 @@ export class SpanWriter {
     this.#text(5, shape.name);
     for (const [name, value] of Object.entries(shape.attributes))
       if (value !== undefined) this.#attribute(9, name, value);
-    const texts = shape.varying.map((name, i) => {
+    const places = shape.varying.map((name, i) => {
       const value = values[i];
       if (value !== undefined) this.#attribute(9, name, value);
-      if (typeof value !== 'string') return undefined;
-      const length = Buffer.byteLength(value);
+      if (typeof value !== 'string' && !isByte(value)) return undefined;
+      const length = typeof value === 'string' ? Buffer.byteLength(value) : 1;
       return { at: this.#at - length - startsAt, length };
     });
     if (error !== undefined) this.#error(error);
     if (link) this.#link(link);
     this.#end(contentAt);
     this.#idsTimesAndFlags(startsAt, span, parentAt);
-    return { parentAt, texts, values: values.map((value, i) => this.#ownText(startsAt, texts[i]) ?? value) };
+    return { error, parentAt, places, values: values.map((value, i) => this.#own(value, startsAt, places[i])) };
   }
 
   /** Reads a text back from the buffer: the original may be a slice that keeps a longer text in memory. */
-  #ownText(startsAt: number, text: WrittenShape['texts'][number]): string | undefined {
-    const from = startsAt + (text?.at ?? 0);
-    return text && this.#buffer.toString('utf8', from, from + text.length);
+  #own(value: SpanEnd['values'][number], startsAt: number, place: WrittenShape['places'][number]): typeof value {
+    const from = startsAt + (place?.at ?? 0);
+    return place && typeof value === 'string' ? this.#buffer.toString('utf8', from, from + place.length) : value;
   }
 
   #idsTimesAndFlags(startsAt: number, span: StartedSpan, parentAt?: number): void {
@@ -326,6 +336,23 @@ export class SpanWriter {
     this.#buffer.copy(larger, 0, 0, this.#at);
     this.#buffer = larger;
   }
+}
+
+/** Whether a value is a number that takes one byte, such as the count of a retry. */
+function isByte(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 0x80;
+}
+
+/** The index of the kept span that has the same error, and values where this one has some; -1 if none does. */
+function findLike(kept: readonly WrittenShape[], error: string | undefined, values: SpanEnd['values']): number {
+  for (let i = 0; i < kept.length; i++)
+    if (kept[i]?.error === error && haveSame(kept[i]?.values ?? [], values)) return i;
+  return -1;
+}
+
+function haveSame(some: SpanEnd['values'], others: SpanEnd['values']): boolean {
+  for (let i = 0; i < others.length; i++) if ((some[i] === undefined) !== (others[i] === undefined)) return false;
+  return true;
 }
 
 /** For a few bytes, faster than a call of `Buffer`'s own. */

@@ -22,19 +22,20 @@ export interface SpanShape {
   readonly attributes: Readonly<Record<string, AttributeValue | undefined>>;
   /** The names of the attributes that differ from span to span. */
   readonly varying: readonly string[];
-  /** The bytes of an earlier span of this shape, kept by the tracer. */
-  written?: WrittenShape;
+  /** Kept by the tracer: of each error and each set of values that are defined, the last span of this shape. */
+  written?: WrittenShape[];
 }
 
-/** A span of a shape as bytes: the next one mostly differs in ids, times, and texts of the same lengths. */
+/** A span of a shape as bytes: the next one mostly differs in ids, times, and values of the same lengths. */
 export interface WrittenShape {
+  readonly error: string | undefined;
   readonly bytes: Buffer;
   /** Where the id of the parent is; undefined if it has none. */
   readonly parentAt: number | undefined;
   /** The varying values. */
   readonly values: readonly (AttributeValue | undefined)[];
-  /** Where the texts among them are, and their lengths in bytes; undefined for other values. */
-  readonly texts: readonly ({ at: number; length: number } | undefined)[];
+  /** Where texts and numbers of one byte are, and their lengths in bytes; undefined for other values. */
+  readonly places: readonly ({ at: number; length: number } | undefined)[];
 }
 
 export interface SpanEnd {
