@@ -147,12 +147,17 @@ describe('a delivery', () => {
     // Their signatures are checked at the same time, so any of them may be the last.
     expect(replies.map(({ status }) => status).sort()).toEqual([...Array.from({ length: 1_000 }, () => 200), 503]);
   });
-  it('that fails is reported, and so is a store that fails then', async () => {
-    const fails = (message: string) => () => Promise.reject(new Error(message));
-    const { receiver, send, errors } = receiverWith({
-      store: { ...memoryStore(), release: fails('no connection') },
-      onEvent: fails('no disk'),
-    });
+  it.each([
+    ['rejects', () => Promise.reject(new Error('no connection'))],
+    [
+      'throws',
+      () => {
+        throw new Error('no connection');
+      },
+    ],
+  ])('that fails is reported, and so is a store that %s then', async (_, release) => {
+    const onEvent = () => Promise.reject(new Error('no disk'));
+    const { receiver, send, errors } = receiverWith({ store: { ...memoryStore(), release }, onEvent });
     expect(await send(eventOf())).toBe(200);
     expect(errors).toMatchObject([{ message: 'no disk' }, { message: 'no connection' }]);
     await receiver.idle();

@@ -123,8 +123,12 @@ export function createReceiver(options: ReceiverOptions): Receiver {
       });
     } catch (error) {
       onError(error, event);
-      // Where this fails too, or `finish` has failed, the claim ends with its lease.
-      if (!isProcessed) await store.release(key).catch((failure: unknown) => onError(failure, event));
+      try {
+        // Where this fails too, or `finish` has failed, the claim ends with its lease.
+        if (!isProcessed) await store.release(key);
+      } catch (failure) {
+        onError(failure, event);
+      }
     } finally {
       claimedHere.delete(key);
       ended();
