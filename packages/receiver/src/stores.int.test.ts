@@ -68,6 +68,22 @@ it('in Redis, an event that another process finished after the lease stays finis
   expect(await store.claim('a')).toBe(false);
 });
 
+it('in Redis, a claim is released only by the process that has it', async () => {
+  const [one, other] = [STORES.Redis!(), STORES.Redis!()];
+  await one.claim('a');
+  // The lease ends.
+  await redis.del(`${prefix}:event:a`);
+  expect(await other.claim('a')).toBe(true);
+  await one.release('a');
+  expect(await one.claim('a')).toBe('in_progress');
+  await other.release('a');
+  expect(await one.claim('a')).toBe(true);
+  // As 0.1.0 has stored it.
+  await redis.set(`${prefix}:event:b`, 'claimed');
+  await one.release('b');
+  expect(await one.claim('b')).toBe('in_progress');
+});
+
 it('in Redis, an event whose process died before it responded is processed by another one after the lease', async () => {
   const processed: string[] = [];
   const receiver = createReceiver({

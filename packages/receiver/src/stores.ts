@@ -14,7 +14,7 @@ export interface ReceiverStore {
   claim(event: string): Promise<boolean | 'in_progress'>;
   /** The event was processed: no claim of it succeeds any more. */
   finish(event: string): Promise<void>;
-  /** The event was not processed: the next claim succeeds. */
+  /** The event was not processed: the next claim succeeds, unless another process has claimed or finished it since. */
   release(event: string): Promise<void>;
   /** Resolves with whether a session has had no event that is newer than `createdAt`, and stores `createdAt` if so. */
   advance(session: string, createdAt: string): Promise<boolean>;
@@ -83,8 +83,8 @@ if newest and newest > ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`;
 
-/** After the lease, another process may have claimed and finished the event. */
-const RELEASE = `if redis.call('GET', KEYS[1]) == 'claimed' then redis.call('DEL', KEYS[1]) end`;
+/** Leaves what another process has claimed or finished after the lease. */
+const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`;
 
 /**
  * Remembers events and sessions in Redis, for any number of processes. `send` sends one command: `(...command) => redis.call(...command)`
@@ -95,17 +95,20 @@ export function redisStore(
   { prefix = 'posthorn-receiver', keepMs = DEFAULT_KEEP_MS, leaseMs = DEFAULT_LEASE_MS }: RedisStoreOptions = {},
 ): ReceiverStore {
   const eventKey = (event: string) => `${prefix}:event:${event}`;
+  let ownClaim: string | undefined;
+  // Not made before it is needed: outside of a request, Cloudflare Workers have no random values.
+  const claimed = () => (ownClaim ??= `claimed ${crypto.randomUUID()}`);
   return {
     async claim(event) {
       const key = eventKey(event);
-      if ((await send('SET', key, 'claimed', 'NX', 'PX', String(leaseMs))) !== null) return true;
+      if ((await send('SET', key, claimed(), 'NX', 'PX', String(leaseMs))) !== null) return true;
       return (await send('GET', key)) === 'finished' ? false : 'in_progress';
     },
     async finish(event) {
       await send('SET', eventKey(event), 'finished', 'PX', String(keepMs));
     },
     async release(event) {
-      await send('EVAL', RELEASE, '1', eventKey(event));
+      await send('EVAL', RELEASE, '1', eventKey(event), claimed());
     },
     async advance(session, createdAt) {
       const advanced = await send('EVAL', ADVANCE, '1', `${prefix}:session:${session}`, createdAt, String(keepMs));
