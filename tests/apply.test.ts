@@ -22,7 +22,9 @@ const command = (subscriptions: unknown, options: string[]): Parameters<typeof o
   text(subscriptions),
 ];
 const text = (subscriptions: unknown) =>
-  typeof subscriptions === 'string' ? subscriptions : JSON.stringify({ subscriptions });
+  typeof subscriptions === 'string' || Buffer.isBuffer(subscriptions)
+    ? subscriptions
+    : JSON.stringify({ subscriptions });
 const stored = async () => (await on.operate('GET', '/v1/subscriptions?sort=url')).body.data;
 const audit = async () => (await on.operate('GET', '/v1/audit')).body.data;
 
@@ -148,6 +150,20 @@ it('takes a file in which many subscriptions share an anchor', async () => {
   const entries = Array.from({ length: 300 }, (_, i) => `  - {key: k${i}, url: '${to.url}/${i}', event_types: *types}`);
   const file = `subscriptions:\n  - {key: a, url: '${to.url}', event_types: &types [session.approved]}\n${entries.join('\n')}`;
   expect(await apply(file, '--dry-run')).toMatchObject({ code: 2, err: '' });
+});
+
+it('takes a file on its standard input that comes in many parts, and the mark with which Windows begins one', async () => {
+  const file = `\ufeff${'# a comment\n'.repeat(100_000)}subscriptions: [{key: acme, url: '${to.url}'}]\n`;
+  expect(await apply(file, '--dry-run')).toMatchObject({
+    code: 2,
+    err: '',
+    out: expect.stringMatching(/^create +acme/m),
+  });
+});
+
+it('refuses a file that is not UTF-8, whose characters would be replaced', async () => {
+  const file = Buffer.from(`subscriptions: [{key: acme, url: '${to.url}', description: Löwe}]`, 'latin1');
+  expect(await apply(file)).toEqual({ code: 1, out: '', err: 'The standard input is not UTF-8.\n' });
 });
 
 it('refuses a subscription that the file names by its key and by its id', async () => {

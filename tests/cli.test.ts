@@ -28,7 +28,7 @@ beforeEach(async () => {
   to = await ownReceiver();
 });
 
-const posthorn = (args: string[], env?: Record<string, string>, input?: string) =>
+const posthorn = (args: string[], env?: Record<string, string>, input?: string | Buffer) =>
   runPosthorn(on.consoleUrl, args, env, input);
 async function json(...args: string[]) {
   const { code, out, err } = await posthorn([...args, '--json']);
@@ -312,7 +312,7 @@ describe('posthorn', () => {
     const { id } = await on.subscribe(to.url);
     await on.publish(sampleEvent());
     const { headers, body } = await eventually('a delivery', async () => to.requests.find(isDelivery));
-    const check = (args: string[], input: string) =>
+    const check = (args: string[], input: string | Buffer) =>
       posthorn(['check-signature', id, '--header', String(headers['service-signature']), ...args], {}, input);
     expect(await check([], body)).toMatchObject({ code: 0, out: expect.stringMatching(/^correct +yes\n/) });
     const refused = await check([], `${body}\n`);
@@ -324,10 +324,9 @@ describe('posthorn', () => {
     const escaped = await check(['--json'], `${body.slice(0, -1)}\x1b[2J}`);
     expect(JSON.parse(escaped.out)).toMatchObject({ correct: false, findings: [{ kind: 'changed_body' }] });
     expect((await check([], `${body.slice(0, -1)}\x1b[2J}`)).out).not.toContain('\x1b');
-    expect(await check(['--body', '/nowhere'], '')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('Cannot read the body'),
-    });
+    expect((await check(['--body', '/nowhere'], '')).err).toContain('Cannot read /nowhere: ENOENT');
+    const replaced = { code: 1, err: expect.stringMatching(/^The standard input is not UTF-8\. Deliveries are: /) };
+    expect(await check([], Buffer.from(`${body}ö`, 'latin1'))).toMatchObject(replaced);
   });
 
   it('finds addresses by words, and shows the customer of each', async () => {
@@ -390,6 +389,17 @@ describe('posthorn', () => {
     expect(JSON.parse(patched.out)).toMatchObject({ id, description: 'by hand' });
     const piped = await posthorn(['api', 'PATCH', path, '--body', '-'], {}, '{"description":"piped"}');
     expect(JSON.parse(piped.out)).toMatchObject({ description: 'piped' });
+    const marked = await posthorn(['api', 'PATCH', path, '--body', '-'], {}, '\ufeff{"description":"ö"}');
+    expect(JSON.parse(marked.out)).toMatchObject({ description: 'ö' });
+    const replaced = await posthorn(
+      ['api', 'PATCH', path, '--body', '-'],
+      {},
+      Buffer.from('{"description":"ö"}', 'latin1'),
+    );
+    expect(replaced).toEqual({ code: 1, out: '', err: '--body: The standard input is not UTF-8.\n' });
+    expect((await posthorn(['api', 'PATCH', path, '--body', '@/nowhere'])).err).toContain(
+      'Cannot read /nowhere: ENOENT',
+    );
     expect(await posthorn(['api', 'DELETE', path])).toEqual({ code: 0, out: '', err: '' });
     expect((await posthorn(['api', 'GET', path])).err).toContain(`(GET ${on.consoleUrl}${path})`);
     expect((await posthorn(['api', 'PATCH', path, '--body', '{'])).err).toContain('--body: ');

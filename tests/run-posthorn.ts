@@ -17,7 +17,12 @@ export function runPosthorn(...command: Parameters<typeof ownPosthorn>): Promise
 }
 
 /** Starts `posthorn <args>`, which runs until it ends or the test does. `ran` has its output so far. */
-export function ownPosthorn(url: string, args: string[], env: Record<string, string> = {}, input = '') {
+export function ownPosthorn(
+  url: string,
+  args: string[],
+  env: Record<string, string> = {},
+  input: string | Buffer = '',
+) {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
     env: { ...BASE_ENV, POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -1,10 +1,9 @@
 /** The command `api`: any call of the operator API, for those that have no command of their own. */
-import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
 import { Argument, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { z } from 'zod';
 import type { Client } from './client.ts';
 import { jsonText } from './print.ts';
+import { readText } from './read-text.ts';
 import { UserError } from './user-error.ts';
 
 const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const;
@@ -33,8 +32,9 @@ export function addApiCommand(program: CommandUnknownOpts, client: Client): void
 /** Resolves with the value of JSON that is given, in a file, or on standard input. Throws `UserError`. */
 async function readJson(given: string): Promise<unknown> {
   try {
-    if (given === '-') return JSON.parse(await text(process.stdin));
-    return JSON.parse(given.startsWith('@') ? await readFile(given.slice(1), 'utf8') : given);
+    const file = given === '-' ? given : given.startsWith('@') ? given.slice(1) : undefined;
+    const text = file === undefined ? given : (await readText(file)).replace(/^\ufeff/, '');
+    return JSON.parse(text);
   } catch (cause) {
     throw new UserError(`--body: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }

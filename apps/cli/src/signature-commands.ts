@@ -1,11 +1,12 @@
 /** The signature doctor on the command line. */
-import { readFile } from 'node:fs/promises';
-import { buffer } from 'node:stream/consumers';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { type SignatureCheck, signatureCheckSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import type { Printer } from './print.ts';
-import { UserError } from './user-error.ts';
+import { readText } from './read-text.ts';
+
+/** A body that is not UTF-8 was changed. */
+const WHY_UTF8 = ' Deliveries are: something on its way changed its encoding.';
 
 export function addSignatureCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
@@ -16,24 +17,12 @@ export function addSignatureCommands(program: CommandUnknownOpts, client: Client
     .option('--event <id>', 'the id of the event, if the body does not show it')
     .option('--received-at <instant>', "the receiver's time when the request arrived, ISO 8601, to check its clock")
     .action(async (id, { header, body: file, event, receivedAt }) => {
-      const seen = { header, body: await readBody(file), event_id: event, received_at: receivedAt };
+      const seen = { header, body: await readText(file, WHY_UTF8), event_id: event, received_at: receivedAt };
       const path = `/v1/subscriptions/${encodeURIComponent(id)}/check-signature`;
       const check = await client.post(signatureCheckSchema, path, seen);
       print.item(check, summarize(check));
       if (!check.correct) process.exitCode = 1;
     });
-}
-
-/** Reads the bytes of a body. Throws `UserError` if there is no such file, or if they are not UTF-8: then they were changed. */
-async function readBody(file: string): Promise<string> {
-  const bytes = await (file === '-' ? buffer(process.stdin) : readFile(file)).catch((cause: Error) => {
-    throw new UserError(`Cannot read the body: ${cause.message}`, { cause });
-  });
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch (cause) {
-    throw new UserError('The body is not UTF-8. Deliveries are: something on its way changed its encoding.', { cause });
-  }
 }
 
 function summarize({ correct, findings, difference, ...facts }: SignatureCheck) {

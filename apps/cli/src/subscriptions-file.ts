@@ -1,9 +1,9 @@
 /** Reads the file of `posthorn apply`: the subscriptions that should exist. */
-import { readFileSync } from 'node:fs';
 import { SUBSCRIPTION_ID } from '@posthorn/core';
 import { newSubscriptionSchema } from '@posthorn/operator-api';
 import type { Document } from 'yaml';
 import { z } from 'zod';
+import { readText } from './read-text.ts';
 import { UserError } from './user-error.ts';
 
 /** Times that a file may use its anchors: ten for each subscription. Nested anchors, which can grow exponentially, exceed it soon. */
@@ -39,7 +39,7 @@ export async function readSubscriptionsFile(path: string): Promise<Wanted[]> {
   // Loaded here, since no other command needs it.
   const { LineCounter, parseDocument } = await import('yaml');
   const lines = new LineCounter();
-  const document = parseDocument(readText(path), { lineCounter: lines });
+  const document = parseDocument(await readText(path), { lineCounter: lines });
   if (document.errors.length > 0)
     throw new UserError(`${path}: ${document.errors.map(({ code, message }) => MESSAGES[code] ?? message).join('\n')}`);
   const parsed = fileSchema.safeParse(contentOf(document, path) ?? {});
@@ -72,13 +72,5 @@ function contentOf(document: Document, path: string): unknown {
     return document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (cause) {
     throw new UserError(`${path}: ${(cause as Error).message}`, { cause });
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8');
-  } catch (cause) {
-    throw new UserError(`Cannot read ${path}: ${(cause as Error).message}`, { cause });
   }
 }
