@@ -1,5 +1,5 @@
 /** `posthorn apply`: subscriptions become what a file says, and a second run changes nothing. */
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
 import { ownPosthorn, runPosthorn } from './run-posthorn.ts';
@@ -221,6 +221,40 @@ it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     expect(await stored()).toMatchObject([{ key: 'first', status: 'active' }]);
   },
 );
+
+describe('a second signal', () => {
+  const file = () => ['first', 'second'].map((key) => ({ key, url: `${to.url}/${key}` }));
+
+  it('is ignored if it follows at once, as the one that npm sends', async () => {
+    const [url, args, env, input] = command(file(), ['--validate']);
+    // For the command line, no time passes.
+    const run = ownPosthorn(
+      url,
+      args,
+      { ...env, NODE_OPTIONS: '--import=data:text/javascript,performance.now=()=>0' },
+      input,
+    );
+    to.answerWith(async (_request, response) => {
+      run.child.kill('SIGINT');
+      await eventually('it to say so', () => run.ran.err !== '');
+      run.child.kill('SIGINT');
+      response.end();
+    });
+    const { code, out, err } = await run.ended;
+    expect([code, err]).toEqual([1, expect.stringMatching(/^Ends after .*\nInterrupted\.\n1 of 2 changes were made/)]);
+    expect(out).toMatch(/create +first.*active.*whsec_/);
+  });
+
+  it('ends it at once, with the secrets of what it has created', async () => {
+    const run = ownPosthorn(...command(file(), ['--validate']));
+    to.answerWith(async () => {
+      await eventually('its end', () => !run.child.kill('SIGINT'));
+    });
+    const { code, out, err } = await run.ended;
+    expect([code, err]).toEqual([1, expect.stringMatching(/may have been made\.\n1 of 2 changes were made/)]);
+    expect(out).toMatch(/create +first.*whsec_/);
+  });
+});
 
 it('makes in the next run what a failed run has left out', async () => {
   const [good, bad] = [

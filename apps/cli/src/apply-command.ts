@@ -10,6 +10,8 @@ import { UserError } from './user-error.ts';
 
 /** The exit code of a dry run that found differences. */
 const DIFFERS = 2;
+/** npm sends its child a second SIGINT for one Ctrl-C. */
+const REPEAT_MS = 1_000;
 
 interface Options {
   file: string;
@@ -48,8 +50,13 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
     if (!(await confirm(`Delete ${deletions} of them?`))) throw new UserError('Nothing was changed.');
   }
   const done: Done[] = [];
-  const isInterrupted = interruption();
   const showDone = () => print.list(done, doneColumns, 'Nothing to change.');
+  const soFar = () => `${done.length} of ${changes.length} changes were made; the next run makes the others.`;
+  const isInterrupted = interruption(() => {
+    if (done.length > 0) showDone();
+    process.stderr.write(`Interrupted. The change in progress may have been made.\n${soFar()}\n`);
+    process.exit(1);
+  });
   try {
     for (const change of changes) {
       if (isInterrupted()) throw new UserError('Interrupted.');
@@ -62,24 +69,24 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
   } catch (error) {
     if (done.length > 0) showDone();
     if (!(error instanceof UserError)) throw error;
-    const what = `${done.length} of ${changes.length} changes were made; the next run makes the others.`;
-    throw new UserError(`${error.message}\n${what}`, { cause: error });
+    throw new UserError(`${error.message}\n${soFar()}`, { cause: error });
   }
   showDone();
 }
 
 /**
  * Returns a function that says whether the run has to end. The change in progress is completed first, since the secret
- * of a new subscription is not shown again. A second signal ends the run at once.
+ * of a new subscription is not shown again. A second signal calls `end`, which ends the run at once.
  */
-function interruption(): () => boolean {
-  let isInterrupted = false;
+function interruption(end: () => never): () => boolean {
+  let interruptedAtMs: number | undefined;
   const interrupt = () => {
-    isInterrupted = true;
-    process.stderr.write('Ends after the change that is being made ...\n');
+    if (interruptedAtMs !== undefined && performance.now() - interruptedAtMs > REPEAT_MS) end();
+    if (interruptedAtMs === undefined) process.stderr.write('Ends after the change that is being made ...\n');
+    interruptedAtMs ??= performance.now();
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, interrupt);
-  return () => isInterrupted;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
+  return () => interruptedAtMs !== undefined;
 }
 
 interface Row {
