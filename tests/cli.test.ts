@@ -403,6 +403,7 @@ describe('posthorn', () => {
     expect(await posthorn(['api', 'DELETE', path])).toEqual({ code: 0, out: '', err: '' });
     expect((await posthorn(['api', 'GET', path])).err).toContain(`(GET ${on.consoleUrl}${path})`);
     expect((await posthorn(['api', 'PATCH', path, '--body', '{'])).err).toContain('--body: ');
+    expect((await posthorn(['api', 'GET', path, '--body', '{}'])).err).toContain('A GET has no body.');
     expect((await posthorn(['api', 'GET', 'http://x/v1/'])).err).toContain('does not begin with /v1/');
   });
 
@@ -459,6 +460,34 @@ describe('posthorn', () => {
     const { code, err } = await posthorn(['replay', id], { POSTHORN_URL: to.url });
     expect(code).toBe(1);
     expect(err).toContain(`${started.id} goes on without this command: see "posthorn show ${started.id}".`);
+  });
+
+  it('takes nothing for success that is not from a console: a page of a proxy, or JSON that breaks off', async () => {
+    for (const text of ['<h1>Sign in</h1>', '{"id":', '']) {
+      to.answerWith((_request, response) => response.end(text));
+      for (const args of [
+        ['api', 'GET', '/v1/overview'],
+        ['api', 'POST', '/v1/replays', '--body', '{}'],
+        ['pause', 'sub_1'],
+        ['tail'],
+        ['listen', '--forward', '3000'],
+      ]) {
+        const { code, out, err } = await posthorn(args, { POSTHORN_URL: to.url });
+        expect([args, code, out]).toEqual([args, 1, '']);
+        expect(err).toContain('The response is not that of a console. Is POSTHORN_URL the address of a console?');
+        expect(err.includes('may have been carried out')).toBe(args.includes('POST') || args.includes('pause'));
+      }
+    }
+  });
+
+  it('gives up a console that accepts a call and does not respond', async () => {
+    to.answerWith(() => undefined);
+    // For the command line, 120 s are over at once.
+    const hurry = 'const{setTimeout:s}=globalThis;globalThis.setTimeout=(f,ms)=>s(f,ms===120000?0:ms)';
+    const env = { POSTHORN_URL: to.url, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hurry)}` };
+    const [listed, paused] = [await posthorn(['list'], env), await posthorn(['pause', 'sub_1'], env)];
+    expect([listed.code, listed.err]).toEqual([1, expect.stringMatching(/^Cannot reach .*: no response for 120 s\. /)]);
+    expect(paused.err).toContain('not answered: no response for 120 s. The call may have been carried out');
   });
 
   it('says what a change in several calls has done before a call failed', async () => {

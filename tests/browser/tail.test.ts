@@ -83,6 +83,19 @@ describe('the live tail', () => {
     expect(await page.getByText('may be missing').count()).toBe(0);
   });
 
+  it('says that a proxy in front of the console answers in its place, and continues when it does not', async () => {
+    await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    let isAnswered = true;
+    await page.route('**/v1/tail*', (route) =>
+      isAnswered ? route.fulfill({ contentType: 'text/html', body: '<h1>Sign in</h1>' }) : route.continue(),
+    );
+    await page.goto('/tail');
+    await page.getByText('Something in front of the console answered, such as a proxy (status 200).').waitFor();
+    isAnswered = false;
+    await firstRow(page);
+  });
+
   it('leads to the sign-in when the session has ended', async () => {
     const { page, context } = await signedIn();
     await page.goto('/tail');

@@ -19,6 +19,7 @@ export function addApiCommand(program: CommandUnknownOpts, client: Client): void
     .option('--body <json>', 'JSON; @file reads a file, - reads standard input')
     .action(async (method, path, { body }) => {
       if (!path.startsWith('/v1/')) throw new UserError(`The path ${path} does not begin with /v1/.`);
+      if (method === 'GET' && body !== undefined) throw new UserError('A GET has no body. Put filters into the path.');
       const result = await client.call(
         z.unknown(),
         method,

@@ -12,6 +12,7 @@ export type Query = Record<string, string | number | undefined>;
 export interface Client {
   /** Resolves with the response of a stream of events, from Last-Event-ID on. */
   open(path: string, query: Query, lastId: string | undefined): Promise<Response>;
+  /** Resolves with undefined for a response with status 204. */
   call<S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown): Promise<z.output<S>>;
   get<S extends z.ZodType>(schema: S, path: string, query?: Query): Promise<z.output<S>>;
   post<S extends z.ZodType>(schema: S, path: string, body?: unknown): Promise<z.output<S>>;
@@ -21,6 +22,8 @@ export interface Client {
   list<S extends z.ZodType>(itemSchema: S, path: string, query: Query, limit: number): Promise<z.output<S>[]>;
 }
 
+/** As long as a console keeps a connection without traffic: no call takes longer. */
+const RESPONSE_TIMEOUT_MS = 120_000;
 const IS_IT_A_CONSOLE = 'Is POSTHORN_URL the address of a console?';
 const MAYBE_DONE = 'The call may have been carried out: look before you repeat it.';
 const problemSchema = z.object({
@@ -46,8 +49,11 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
         throw new UserError(`The console has not answered: ${why}. ${MAYBE_DONE} ${used}`, { cause });
       throw new UserError(`Cannot reach a console at ${url}: ${why}. Is it running? Is POSTHORN_URL right?`, { cause });
     };
-    const request = fetch(`${url}${path}`, { ...options, ...(body !== undefined && { body }) });
-    const response = await request.catch(fail);
+    const limit = new AbortController();
+    const late = new DOMException(`no response for ${RESPONSE_TIMEOUT_MS / 1_000} s`, 'TimeoutError');
+    const timer = setTimeout(() => limit.abort(late), RESPONSE_TIMEOUT_MS);
+    const request = fetch(`${url}${path}`, { ...options, signal: limit.signal, ...(body !== undefined && { body }) });
+    const response = await request.catch(fail).finally(() => clearTimeout(timer));
     const content = async () => parseJson(await response.text().catch(fail));
     if (response.status === 401)
       throw new UserError(`${url} refused the operator token from ${tokenFrom}. ${used}`, { status: 401 });
@@ -63,14 +69,19 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
   const call = async <S extends z.ZodType>(schema: S, method: string, path: string, body?: unknown) => {
     const json = body === undefined ? undefined : JSON.stringify(body);
     const headers: Record<string, string> = json === undefined ? {} : { 'content-type': 'application/json' };
-    const { content, used } = await send(method, path, headers, json);
-    return checked(schema, method, await content(), used);
+    const { response, content, used } = await send(method, path, headers, json);
+    const found = await content();
+    if (found === undefined && response.status !== 204) throw notOfConsole('', method, used);
+    return checked(schema, method, found, used);
   };
   const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
     async open(path, query, lastId) {
       const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId };
-      return (await send('GET', path + search(query), headers)).response;
+      const { response, used } = await send('GET', path + search(query), headers);
+      if (response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
+      await response.body?.cancel();
+      throw notOfConsole('', 'GET', used, response.status);
     },
     call,
     get,
@@ -107,17 +118,21 @@ function searchingText(from: Query[string]): string {
 /** Whether a call failed on an established connection, so that the console may have received it. */
 function isSent({ code = '', name }: NodeJS.ErrnoException): boolean {
   const codes = ['UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ECONNRESET', 'EPIPE'];
-  return codes.includes(code) || name === 'HTTPParserError';
+  return codes.includes(code) || name === 'HTTPParserError' || name === 'TimeoutError';
 }
 
 /** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */
 function checked<S extends z.ZodType>(schema: S, method: string, content: unknown, used: string): z.output<S> {
   const issue = schema.safeParse(content).error?.issues.find(({ code }) => code !== 'unrecognized_keys');
   if (issue === undefined) return content as z.output<S>;
-  const where = issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`;
+  throw notOfConsole(issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`, method, used);
+}
+
+function notOfConsole(where: string, method: string, used: string, status?: number): UserError {
   const release = `Or is it of an earlier release than this command line, ${readVersion()}?`;
   const also = method === 'GET' ? '' : ` ${MAYBE_DONE}`;
-  throw new UserError(`The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${release}${also} ${used}`);
+  const what = `The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${release}${also} ${used}`;
+  return new UserError(what, { status });
 }
 
 function search(query: Query): string {

@@ -4,7 +4,7 @@ export class UserError extends Error {
   /** The status of the response, if there was one. */
   readonly status: number | undefined;
 
-  constructor(message: string, { status, ...options }: ErrorOptions & { status?: number } = {}) {
+  constructor(message: string, { status, ...options }: ErrorOptions & { status?: number | undefined } = {}) {
     super(message, options);
     this.status = status;
   }

@@ -68,10 +68,7 @@ export async function callText(method: string, path: string, body?: unknown): Pr
     if (signal?.aborted) throw new ApiError(0, `The console has not answered for ${READ_TIMEOUT_MS / 1_000} s.`);
     throw new ApiError(0, `Cannot reach the console. Is it running, and are you online?${also}`);
   });
-  if (!isOfConsole(response)) {
-    const what = `Something in front of the console answered, such as a proxy (status ${response.status}).`;
-    throw new ApiError(0, `${what} Reload the page to see its answer.${also}`);
-  }
+  if (!isOfConsole(response)) throw fromElsewhere(response, also);
   if (response.ok) return text;
   if (response.status === 401 && path !== SESSION_PATH)
     throw new ApiError(401, 'Your session has ended. Sign in in another tab, and repeat the action here.');
@@ -86,6 +83,11 @@ function isOfConsole({ status, headers }: Response): boolean {
   return status === 204 || (headers.get('content-type') ?? '').includes('json');
 }
 
+function fromElsewhere({ status }: Response, also = ''): ApiError {
+  const what = `Something in front of the console answered, such as a proxy (status ${status}).`;
+  return new ApiError(0, `${what} Reload the page to see its answer.${also}`);
+}
+
 /** Resolves with the body of a stream of events, from the event after `lastId` on. Throws `ApiError`. */
 export async function open(
   path: string,
@@ -94,8 +96,8 @@ export async function open(
 ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
   const headers = new Headers(lastId === undefined ? {} : { 'last-event-id': lastId });
   const response = await fetch(path, { headers, signal });
-  if (response.ok && response.body) return response.body;
-  throw problemOf(response.status, await response.text());
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') && response.body) return response.body;
+  throw isOfConsole(response) ? problemOf(response.status, await response.text()) : fromElsewhere(response);
 }
 
 /** Returns the parsed response. Throws `ApiError`. */
