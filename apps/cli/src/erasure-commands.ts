@@ -63,8 +63,8 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
         return;
       }
       // Only the count was wanted: cancel, or the erasure would wait an hour for a confirmation.
-      const end = erasure.status === 'counted' || erasure.status === 'counting' ? 'cancel' : undefined;
-      print.item(end ? await client.post(erasureSchema, `/v1/erasures/${erasure.id}/cancel`) : erasure);
+      const isCounted = erasure.status === 'counted';
+      print.item(isCounted ? await client.post(erasureSchema, `/v1/erasures/${erasure.id}/cancel`) : erasure);
       print.say('Nothing was erased. Repeat the command with --yes to erase.');
     });
 
