@@ -116,7 +116,7 @@ function oneLine(text: string): string {
  * follows on the line.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
-const HARMFUL = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
+export const HARMFUL = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Returns text in which harmful characters are spelled out. */
 export function harmless(text: string): string {
@@ -128,7 +128,7 @@ export function jsonText(value: unknown, indent = 2): string {
   return JSON.stringify(value, null, indent).replaceAll(HARMFUL, escaped);
 }
 
-/** A character as JSON and shells spell it, such as `\u001b`. */
-export function escaped(character: string): string {
+/** A character as JSON spells it, such as `\u001b`. */
+function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

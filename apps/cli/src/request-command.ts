@@ -2,7 +2,7 @@
 import { type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { type DeliveryRequest, requestSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
-import { escaped, type Printer } from './print.ts';
+import { HARMFUL, type Printer } from './print.ts';
 
 export function addRequestCommand(program: CommandUnknownOpts, client: Client, print: Printer): void {
   program
@@ -31,15 +31,13 @@ function curlOf({ url, headers, body }: DeliveryRequest): string {
   return [`curl -i -X POST ${shellQuoted(url)}`, ...options, `  --data-raw ${shellQuoted(body)}`].join(' \\\n');
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not reach a terminal
-const CONTROL = /[\x00-\x1f\x7f-\x9f]/;
-
-/** Returns a word for a shell. Control characters are spelled out, since they would control the terminal that shows the command. */
+/** Returns a word for a shell. Harmful characters are spelled out, since a terminal shows the command. */
 function shellQuoted(word: string): string {
-  if (!CONTROL.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
-  const characters = [...word].map((character) => {
-    if (character === "'" || character === '\\') return `\\${character}`;
-    return CONTROL.test(character) ? escaped(character) : character;
-  });
-  return `$'${characters.join('')}'`;
+  if (word.search(HARMFUL) === -1) return `'${word.replaceAll("'", "'\\''")}'`;
+  return `$'${word.replaceAll(/['\\]/g, '\\$&').replaceAll(HARMFUL, bytesOf)}'`;
+}
+
+/** A character as the bytes of UTF-8, such as `\xc2\x85`: what shells make of `\u0085` depends on the locale. */
+function bytesOf(character: string): string {
+  return Buffer.from(character).toString('hex').replaceAll(/../g, '\\x$&');
 }
