@@ -20,6 +20,15 @@ function linesOf(item: object): string[] {
   return stripVTControlCharacters(printed).trimEnd().split('\n');
 }
 
+it.each<[unknown[]]>([[[]], [[{ a: 1 }]], [['x', { a: [1, { b: 'c\nd' }], e: {}, f: [] }, null]]])(
+  'a list for programs is JSON that is written item by item: %j',
+  (items) => {
+    createPrinter(() => true).list(items, {}, 'none');
+    expect(printed).toBe(`${JSON.stringify({ data: items }, null, 2)}\n`);
+    expect(process.stdout.write).toHaveBeenCalledTimes(items.length + 2);
+  },
+);
+
 describe('an item', () => {
   it('has lists of values in a line, lists of objects in lines, and other lists as JSON', () => {
     const data = {

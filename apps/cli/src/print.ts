@@ -19,14 +19,14 @@ export function createPrinter(isJson: () => boolean): Printer {
   return {
     isJson,
     list(items, columns, none, limit) {
-      if (isJson()) line(jsonText({ data: items }));
+      if (isJson()) for (const text of listTexts(items)) process.stdout.write(text);
       else if (items.length === 0) line(none);
       else {
         const head = Object.keys(columns).map((name) => styleText('bold', name));
         const rows = items.map((item) =>
           Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))),
         );
-        line(aligned([head, ...rows]).join('\n'));
+        for (const row of aligned([head, ...rows])) line(row);
       }
       if (limit !== undefined && items.length >= limit)
         process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
@@ -42,6 +42,14 @@ export function createPrinter(isJson: () => boolean): Printer {
       if (!isJson()) line(harmless(text));
     },
   };
+}
+
+/** Yields the JSON of a list in pieces: the whole may be longer than a string can be. */
+function* listTexts(items: unknown[]): Generator<string> {
+  yield '{\n  "data": [';
+  for (const [i, item] of items.entries())
+    yield `${i === 0 ? '' : ','}\n    ${jsonText(item).replaceAll('\n', '\n    ')}`;
+  yield items.length === 0 ? ']\n}\n' : '\n  ]\n}\n';
 }
 
 /** Joins the cells of each row, with two spaces between columns. The last one is as long as it is. */
