@@ -257,6 +257,17 @@ describe('an event that is not confirmed', () => {
     await start({ url: [unreachable, url] }).publish(event('a'));
     expect(calls).toHaveLength(1);
   });
+  it.each([402, 404, 405, 415, 417, 425, 431, 451, 499])(
+    'goes to the next address after a %d, with which no ingest refuses an event',
+    async (status) => {
+      answer = (call) => (call.path.startsWith('/first') ? json(call.response, status, {}) : accept(call));
+      const failures: string[] = [];
+      start({ url: [`${url}/first`, `${url}/next`], onFailure: ({ message }) => failures.push(message) });
+      await Promise.all([publisher.publish(event('a')), publisher.publish(event('b'))]);
+      expect(calls.map(({ path }) => path)).toEqual(['/first/v1/events/batch', '/next/v1/events/batch']);
+      expect(failures).toEqual([`${url}/first/v1/events/batch returned ${status}.`]);
+    },
+  );
   it('goes to the next address also when several calls fail together, which count as one failure', async () => {
     jest.spyOn(Math, 'random').mockReturnValue(0);
     const { held } = hold();

@@ -21,8 +21,8 @@ export interface Sent {
   retryAfterMs: number | undefined;
 }
 
-/** Statuses of a batch that may be due to one of its events, or to their number. A firewall before ingest refuses with 403. */
-const REFUSES_BATCH = new Set([400, 403, 409, 413, 422]);
+/** Statuses that refuse an event, or a batch for one of its events or their number. Firewalls refuse with 403 too. */
+const REFUSES_EVENT = new Set([400, 403, 409, 413, 422]);
 
 interface Result {
   status: number;
@@ -53,7 +53,7 @@ export async function sendEvents(
     const retryAfterMs = retryAfter(response.headers.get('retry-after'));
     const results = isBatch && response.status === 200 ? resultsOf(content) : undefined;
     const outcomes = events.map(({ id }, i): Outcome => {
-      if (isBatch && REFUSES_BATCH.has(response.status)) return 'alone';
+      if (isBatch && REFUSES_EVENT.has(response.status)) return 'alone';
       if (results === undefined) return outcomeOf(response.status, content, id);
       const result = results[i];
       return result === undefined ? 'again' : outcomeOf(result.status, result.error ?? result, id);
@@ -97,8 +97,8 @@ function outcomeOf(status: number, content: unknown, id: string): Outcome {
   if (isAccepted(content) && (status === 200 || status === 202)) {
     return { id: content.id, duplicate: content.duplicate, deliveries: content.deliveries };
   }
-  // 408: the request did not arrive in time. 429: too many. Other 4xx stay as they are, however often it is sent.
-  const isFinal = status >= 400 && status < 500 && status !== 408 && status !== 429;
+  // 401: ingest does not know the key. Any other status, such as the 404 of a proxy, says nothing about the event.
+  const isFinal = status === 401 || REFUSES_EVENT.has(status);
   return isFinal ? new EventRefused(status, content, id) : 'again';
 }
 
