@@ -26,7 +26,7 @@ export type Settings = { [Name in Exclude<keyof PublisherOptions, 'url'>]-?: Non
 };
 
 /** Events of one call that ingest accepts. */
-export const MAX_BATCH = 500;
+const MAX_BATCH = 500;
 /** A longer timer would fire at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 

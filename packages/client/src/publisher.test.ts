@@ -139,6 +139,31 @@ describe('publishing', () => {
     await Promise.all(all);
     expect(calls.map(({ events }) => events.map(({ id }) => id))).toEqual([['a1'], ['b1'], ['a2', 'a3']]);
   });
+  it('sends the events of other sessions also where thousands of one wait for its call', async () => {
+    const { held, letGo } = hold();
+    start();
+    const all = [publisher.publish(event('a', 'a'))];
+    await eventually('a call', () => held.length === 1);
+    all.push(...Array.from({ length: 2_000 }, (_, i) => publisher.publish(event(`a${i}`, 'a'))));
+    all.push(publisher.publish(event('b', 'b')));
+    await eventually('another call', () => held.length === 2);
+    expect(held[1]?.events.map(({ id }) => id)).toEqual(['b']);
+    letGo();
+    await Promise.all(all);
+    const ofOne = calls.flatMap(({ events }) => events.map(({ id }) => id)).filter((id) => id !== 'b');
+    expect(ofOne).toEqual(['a', ...Array.from({ length: 2_000 }, (_, i) => `a${i}`)]);
+  });
+  it('gives up, and ends with close, also what waits for the call of its session', async () => {
+    const { held } = hold();
+    start({ giveUpAfterMs: 50 });
+    const publish = (id: string) => publisher.publish(event(id, 'a')).catch((error: unknown) => error);
+    const first = publish('a1');
+    await eventually('a call', () => held.length === 1);
+    expect(await publish('a2')).toBeInstanceOf(NotConfirmed);
+    const last = publish('a3');
+    await publisher.close(0);
+    for (const one of [first, last]) expect(await one).toBeInstanceOf(NotConfirmed);
+  });
   it('sends at most 1 MiB in a batch, and a larger event alone', async () => {
     start({ concurrency: 1 });
     const sizes = [2_000_000, 400_000, 400_000, 400_000];

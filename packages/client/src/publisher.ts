@@ -1,7 +1,7 @@
 /** The publisher: a bounded queue of events, sent in batches that form by themselves, and repeated until they are confirmed. */
 import { NotConfirmed, type PublishError, PublisherClosed, QueueFull } from './errors.ts';
 import type { Accepted, PublishedEvent } from './event.ts';
-import { MAX_BATCH, MAX_TIMER_MS, type PublisherOptions, type Settings, settingsOf } from './options.ts';
+import { MAX_TIMER_MS, type PublisherOptions, type Settings, settingsOf } from './options.ts';
 import { type Outcome, sendEvents } from './send.ts';
 import { UrlTurns } from './url-turns.ts';
 
@@ -41,8 +41,6 @@ interface Entry {
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Far below what ingest takes in one call (at least 8 MiB). */
 const MAX_BATCH_BYTES = 1024 * 1024;
-/** Events that are looked at for one batch: most of them may belong to sessions in flight. */
-const MAX_LOOKED_AT = 2 * MAX_BATCH;
 const CLOSED = 'The publisher was closed.';
 
 /** Returns a publisher. Nothing is sent before the first event. Throws `TypeError` for an option that is not valid. */
@@ -52,7 +50,9 @@ export function createPublisher(options: PublisherOptions): Publisher {
 
 class QueuedPublisher implements Publisher {
   readonly #settings: Settings;
-  readonly #queue: Entry[] = [];
+  #queue: Entry[] = [];
+  /** Events that `takeBatch` took out of the queue, their session being in flight: back in it once a call has ended. */
+  #passedOver: Entry[] = [];
   /** The one that has waited longest first. */
   readonly #waitingForRoom: (() => void)[] = [];
   #isLettingIn = false;
@@ -148,6 +148,7 @@ class QueuedPublisher implements Publisher {
       const timer = setTimeout(() => {
         this.#isOver = true;
         clearTimeout(this.#pause);
+        this.#putBack([]);
         for (const entry of this.#queue.splice(0)) this.#giveUp(entry, CLOSED);
         for (const call of this.#calls) call.abort(new Error('The publisher was closed before the call ended.'));
       }, limitMs);
@@ -165,7 +166,7 @@ class QueuedPublisher implements Publisher {
   #pump(): void {
     const { concurrency, maxBatch } = this.#settings;
     while (this.#pause === undefined && this.#calls.size < concurrency) {
-      const batch = takeBatch(this.#queue, maxBatch, this.#sessionsInFlight);
+      const batch = takeBatch(this.#queue, this.#passedOver, maxBatch, this.#sessionsInFlight);
       if (batch.length === 0) return;
       void this.#send(batch);
     }
@@ -197,11 +198,11 @@ class QueuedPublisher implements Publisher {
     this.#pump();
   }
 
-  /** Puts events back into the queue where they were: calls fail in any order. */
+  /** Puts events, and those that were passed over, back into the queue where they were: calls fail in any order. */
   #putBack(entries: Entry[]): void {
-    if (entries.length === 0) return;
-    this.#queue.unshift(...entries);
-    this.#queue.sort((a, b) => a.place - b.place);
+    if (entries.length + this.#passedOver.length === 0) return;
+    this.#queue = [...entries, ...this.#passedOver, ...this.#queue].sort((a, b) => a.place - b.place);
+    this.#passedOver = [];
   }
 
   /** Ends an event that has an outcome. Returns whether it has one. */
@@ -247,6 +248,7 @@ class QueuedPublisher implements Publisher {
   #watchExpiry(): void {
     clearTimeout(this.#expiry);
     this.#expiry = undefined;
+    this.#putBack([]);
     if (this.#queue.length === 0) return;
     const nextMs = this.#queue.reduce((first, { endsAtMs }) => Math.min(first, endsAtMs), Number.POSITIVE_INFINITY);
     const waitMs = Math.min(Math.max(0, nextMs - performance.now()), MAX_TIMER_MS);
@@ -258,29 +260,37 @@ class QueuedPublisher implements Publisher {
 
   #expire(): void {
     const now = performance.now();
+    this.#putBack([]);
     const late = this.#queue.filter(({ endsAtMs }) => endsAtMs <= now);
     if (late.length === 0) return;
-    this.#queue.splice(0, this.#queue.length, ...this.#queue.filter(({ endsAtMs }) => endsAtMs > now));
+    this.#queue = this.#queue.filter(({ endsAtMs }) => endsAtMs > now);
     const why = `Posthorn did not confirm the event within ${this.#settings.giveUpAfterMs} ms.`;
     for (const entry of late) this.#giveUp(entry, why);
   }
 }
 
-/** Removes the events of the next call from the queue, and returns them: those of sessions that are not in flight. */
-function takeBatch(queue: Entry[], maxBatch: number, sessionsInFlight: ReadonlySet<string | undefined>): Entry[] {
+/**
+ * Removes the events of the next call from the queue, and returns them: those of sessions that are not in flight. Moves
+ * others before them to `passedOver`, so that no later batch has to look at them.
+ */
+function takeBatch(
+  queue: Entry[],
+  passedOver: Entry[],
+  maxBatch: number,
+  sessionsInFlight: ReadonlySet<string | undefined>,
+): Entry[] {
   let size = 0;
   let lookedAt = 0;
   const batch: Entry[] = [];
-  const passedOver: Entry[] = [];
   for (const entry of queue) {
     const isPassedOver = sessionsInFlight.has(entry.session);
     if (!isPassedOver) size += entry.bytes;
     const isFull = batch.length >= maxBatch || size > MAX_BATCH_BYTES || entry.alone;
-    if (lookedAt >= MAX_LOOKED_AT || (batch.length > 0 && isFull)) break;
+    if (batch.length > 0 && isFull) break;
     lookedAt += 1;
     (isPassedOver ? passedOver : batch).push(entry);
     if (entry.alone && !isPassedOver) break;
   }
-  if (batch.length > 0) queue.splice(0, lookedAt, ...passedOver);
+  queue.splice(0, lookedAt);
   return batch;
 }
