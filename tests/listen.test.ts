@@ -52,6 +52,16 @@ describe('posthorn listen', () => {
     await eventually('its result', () => /Z {2}ok 200 {2}\d+ ms {2}session\.approved {2}both\n/.test(cli.ran.out));
   });
 
+  it('forwards each event that is published once it says that it does', async () => {
+    const local = await ownReceiver();
+    const cli = listen('--forward', local.url);
+    await eventually('it to say so', () => cli.ran.err.startsWith('Forwarding new events'));
+    const ids = ['a', 'b', 'c'];
+    for (const id of ids) await on.publish(sampleEvent({ id }));
+    await local.received(ids.length);
+    expect(local.requests.map(({ headers }) => headers['service-event-id']).sort()).toEqual(ids);
+  });
+
   it('forwards new events of the sandbox only: none of production, no repeated one, no other type', async () => {
     const local = await ownReceiver();
     const secret = 'a-secret-of-the-developer';

@@ -80,7 +80,13 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   const failures = createAuthFailures({ registry, logger });
   const operators = new Operators({ store, settings, failures, clock });
   const tail = new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
-  const published = new FeedHub({ store, feed: 'sandbox_events', decode: decodePublished, logger });
+  const published = new FeedHub({
+    store,
+    feed: 'sandbox_events',
+    decode: decodePublished,
+    waitsForWriters: true,
+    logger,
+  });
   const limit = limitCalls(
     limitPerSecond({
       redis: store.redis,

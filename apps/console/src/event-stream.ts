@@ -58,6 +58,7 @@ export async function sendEventStream<T>(
       if (!response.headersSent) response.writeHead(200, HEADERS);
       if (!response.write(text.join(''))) await once(response, 'drain', { signal: ends });
     }
+    if (!response.headersSent) response.writeHead(200, HEADERS);
     response.end();
   } catch (error) {
     if (!response.headersSent) throw error;

@@ -11,6 +11,7 @@ import {
   type FeedPage,
   readFeed,
   type Store,
+  WRITERS_KNOW_AFTER_MS,
 } from '@posthorn/store';
 
 const READ_EVERY_MS = 250;
@@ -43,6 +44,8 @@ interface FeedHubOptions<T> {
   store: Store;
   feed: Feed;
   decode: (text: string) => T;
+  /** Whether listeners wait until nothing is left out any more. Without it, they miss the first two seconds. */
+  waitsForWriters?: boolean;
   logger: Logger;
 }
 
@@ -63,6 +66,8 @@ export class FeedHub<T> {
   readonly #operators: string[] = [];
   readonly #kept = new KeptItems<T>();
   #reading: Promise<void> | undefined;
+  /** Resolves when writers know of the listeners, or the hub stops. */
+  #known: Promise<void> | undefined;
 
   constructor(options: FeedHubOptions<T>) {
     this.#options = options;
@@ -82,7 +87,11 @@ export class FeedHub<T> {
       await announceListeners(store, feed);
       let hasGap = false;
       let cursor = afterId ?? (await endOfFeed(store, feed));
-      this.#reading ??= this.#read();
+      if (this.#reading === undefined) {
+        this.#reading = this.#read();
+        this.#known = this.#wait(WRITERS_KNOW_AFTER_MS);
+      }
+      if (this.#options.waitsForWriters) await this.#known;
       while (!ends.aborted) {
         const { items, isLost } = await this.#next(cursor, maxItems);
         if (isLost) [cursor, hasGap] = [this.#kept.start ?? (await endOfFeed(store, feed)), true];
@@ -135,11 +144,16 @@ export class FeedHub<T> {
       } catch (err) {
         if (mayLog()) logger.warn({ err, feed }, 'feed.read_failed');
       }
-      await wait(READ_EVERY_MS, undefined, { signal: this.stopping }).catch(() => undefined);
+      await this.#wait(READ_EVERY_MS);
     }
     this.#kept.clear();
     // No `await` since the last check for listeners: a listener that comes later starts a new read.
     this.#reading = undefined;
+  }
+
+  /** Resolves after a time, or when the hub stops. */
+  async #wait(ms: number): Promise<void> {
+    await wait(ms, undefined, { signal: this.stopping }).catch(() => undefined);
   }
 
   /** Reads what is new, page by page. */

@@ -13,6 +13,8 @@ const WRITE_EVERY_MS = 250;
 /** The interval in which it reads whether anyone watches, and the same in calls while somebody does. */
 const LOOK_EVERY_MS = 2_000;
 const LOOK_EVERY_CALLS = LOOK_EVERY_MS / WRITE_EVERY_MS;
+/** So long after a listener was announced, writers know of it, and write all that happens from then on. */
+export const WRITERS_KNOW_AFTER_MS = LOOK_EVERY_MS + WRITE_EVERY_MS;
 /** The most entries that one process writes in a call, 500 a second. Those beyond are counted and left out. */
 const MAX_IN_CALL = 125;
 /** Of these, ordinary entries leave this many to preferred ones: failures are seldom, and what operators look for. */

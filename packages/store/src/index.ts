@@ -66,6 +66,7 @@ export {
   type FeedPage,
   type PublishedEntry,
   readFeed,
+  WRITERS_KNOW_AFTER_MS,
 } from './feeds.ts';
 export { advanceFormat, readFormat } from './format/raise-format.ts';
 export type { ProcessIdentity } from './format/stored-format.ts';
