@@ -1,5 +1,5 @@
 /** Batches of bulk replays: checks the addresses that a caller names, and reads and serializes a batch with its progress. */
-import { AppError, batchProgress, type FieldError, type ReplayBatch } from '@posthorn/core';
+import { AppError, batchProgress, type FieldError, type ReplayBatch, StorageUnavailable } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import { loadBatchReplays, loadSubscriptions, type Store, type StoredSubscription } from '@posthorn/store';
 import { instant } from './instant.ts';
@@ -43,7 +43,22 @@ function problemOf(
 
 /** Reads the replays of a batch and serializes both. */
 export async function serializeBatch(store: Store, batch: ReplayBatch): Promise<api.ReplayBatch> {
-  const { replays, unstarted } = await loadBatchReplays(store, batch);
+  return serialize(batch, await loadBatchReplays(store, batch));
+}
+
+/** The same for a batch that was just started, which succeeds also if Redis is unavailable: a 503 would be repeated. */
+export async function serializeStartedBatch(store: Store, batch: ReplayBatch): Promise<api.ReplayBatch> {
+  const loaded = await loadBatchReplays(store, batch).catch((error: unknown) => {
+    if (error instanceof StorageUnavailable) return { replays: [], unstarted: batch.members.length };
+    throw error;
+  });
+  return serialize(batch, loaded);
+}
+
+function serialize(
+  batch: ReplayBatch,
+  { replays, unstarted }: Awaited<ReturnType<typeof loadBatchReplays>>,
+): api.ReplayBatch {
   const { finishedAtMs, ...progress } = batchProgress(replays, unstarted);
   return {
     id: batch.id,

@@ -45,6 +45,26 @@ describe('partitions', () => {
     expect(partitions.next()).toBe(second);
   });
 
+  it('keeps none without a slot, however many addresses the others have', () => {
+    let nowMs = 1_000_000;
+    const partitions = new Partitions(3, 2, () => nowMs);
+    takeOfAddresses(partitions, [10, 1, 1]);
+    const [first, second, third] = partitions.all;
+    for (const one of partitions.all) one.state = 'busy';
+    [first!.active, second!.active] = [2, 0];
+    expect(partitions.mayTakeNext(first!)).toBe(false);
+    first!.active = 1;
+    expect(partitions.next()).toBe(second);
+    partitions.reserve(second!);
+    [second!.taking, second!.active] = [0, 1];
+    expect(partitions.mayTakeNext(second!)).toBe(true);
+    // The slot that can't be divided changes places.
+    nowMs += 51;
+    expect(partitions.mayTakeNext(second!)).toBe(false);
+    second!.active = 0;
+    expect(partitions.next()).toBe(third);
+  });
+
   it('gives slots that others can not use to any that is not crowded', () => {
     const partitions = new Partitions(2, 12);
     takeOfAddresses(partitions, [10, 1]);

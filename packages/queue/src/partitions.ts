@@ -161,7 +161,7 @@ export class Partitions {
   /**
    * Whether the script that ends a job also takes the next one of the same partition. It does not if the partition has
    * more than its share of slots, if it could not be asked or is empty, or if another one needs the slot: it is to be
-   * asked, or has jobs and fewer slots.
+   * asked, or has jobs and fewer slots for each of its addresses.
    */
   mayTakeNext(partition: Partition): boolean {
     if (partition.state === 'failed' || (partition.state === 'empty' && this.hasRoom())) return false;
@@ -259,7 +259,9 @@ export class Partitions {
       if (other.state === 'unknown') return other.owed === 0;
       const slots = other.active + other.owed;
       if (!isFull || other.state !== 'busy' || slots >= this.#shareOf(other, nowMs, each)) return false;
-      const lacks = active * other.addresses.count - (slots + 1) * addresses.count;
+      // Any partition comes before a second slot of another one.
+      if (active === 1 && slots > 0) return false;
+      const lacks = slots === 0 ? active - 1 : active * other.addresses.count - (slots + 1) * addresses.count;
       return keepsOdd ? lacks > 0 : lacks >= 0;
     });
     if (!poorer) return false;
@@ -268,9 +270,12 @@ export class Partitions {
     return true;
   }
 
-  /** Of the partitions that fit, the one that would have the fewest slots for each address with one more, in turn. */
+  /**
+   * Of the partitions that fit, one without a slot; or the one that would have the fewest for each address with one
+   * more; in turn.
+   */
   #poorest(fits: (partition: Partition) => boolean): Partition | undefined {
-    const ofAddress = ({ active, addresses }: Partition) => (active + 1) / addresses.count;
+    const ofAddress = ({ active, addresses }: Partition) => (active === 0 ? 0 : (active + 1) / addresses.count);
     let fewest = Number.POSITIVE_INFINITY;
     for (const partition of this.all)
       if (partition.taking === 0 && fits(partition)) fewest = Math.min(fewest, ofAddress(partition));

@@ -28,7 +28,7 @@ import type { ConsoleContext } from '../context.ts';
 import { missing } from '../missing.ts';
 import { notActive } from '../not-active.ts';
 import { rehearse } from '../rehearse-replay.ts';
-import { loadAddresses, serializeBatch } from '../replay-batch.ts';
+import { loadAddresses, serializeBatch, serializeStartedBatch } from '../replay-batch.ts';
 import { replayScopeOf } from '../replay-scope.ts';
 import { serializePage, serializeReplay } from '../serialize.ts';
 import { actionOf, traced } from '../traces.ts';
@@ -69,7 +69,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
             { batch_id: batch.id, addresses: subscriptionIds.length, operator: caller, ...fields },
             'replay_batch.started',
           );
-          return await serializeBatch(store, batch);
+          return await serializeStartedBatch(store, batch);
         }
         const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, { operator: caller });
         if (replay === 'no_subscription') missing('subscription');

@@ -2,7 +2,8 @@
 -- that of two decisions the first one counts, and maintenance is told of the batch. Returns 'cancelled' or 'gone'.
 local key = KEY_REPLAY_BATCH .. id
 if call('EXISTS', key) == 0 then return 'gone' end
-if call('HSETNX', key, 'cancellation', cancellation) == 1 and call('SADD', KEY_REPLAY_BATCHES_ACTIVE, id) == 1 then
+call('HSETNX', key, 'cancellation', cancellation)
+if call('SADD', KEY_REPLAY_BATCHES_ACTIVE, id) == 1 then
   -- The work on it had ended, so all were started. Earlier versions do not say so when it ends.
   call('HSET', key, 'started', 1)
 end

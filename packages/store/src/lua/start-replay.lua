@@ -18,8 +18,8 @@ if status ~= REPLAY_CANCELLED then call('SADD', KEY_REPLAYS_ACTIVE, id) end
 call('ZADD', KEY_REPLAYS, nowMs, id)
 call('ZREMRANGEBYSCORE', KEY_REPLAYS, '-inf', nowMs - 2 * retentionMs)
 for field, value in fields do call('HSET', key, field, value) end
--- Tells it from one that is created later under the same key.
-if createdAt then call('HSET', key, 'subscription_created_at', createdAt) end
+-- Tells it from one that is created later under the same key; empty if it is deleted by now.
+call('HSET', key, 'subscription_created_at', createdAt or '')
 if status == REPLAY_CANCELLED then
   call('HSET', key, 'finished_at', nowMs)
   call('PEXPIREAT', key, nowMs + retentionMs)

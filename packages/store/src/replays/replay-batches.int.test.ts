@@ -6,7 +6,9 @@ import {
   activeReplays,
   cancelBatch,
   changeSubscription,
+  clearDeletedSubscription,
   deleteSubscription,
+  deletionOf,
   listAudit,
   listReplays,
   loadBatch,
@@ -105,6 +107,9 @@ describe('a batch', () => {
     const [ofPaused = '', ofDeleted = ''] = memberIds(batch);
     expect(await run(ofPaused)).toMatchObject({ status: 'done', replayed: 2, outcome: { waiting: 2 } });
     expect((await replaysIn(paused)).map(({ status }) => status)).toEqual(['held', 'held']);
+    // Also if another one is created under its key before the first step.
+    await clearDeletedSubscription(store, deleted, await deletionOf(store, deleted));
+    await subscribe({ id: deleted });
     expect(await run(ofDeleted)).toMatchObject({ status: 'failed', replayed: 0 });
   });
 });
