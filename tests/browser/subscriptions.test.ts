@@ -349,6 +349,20 @@ describe('a subscription', () => {
     problems.length = 0;
   });
 
+  it('is not changed by an action while the browser has no network, nor when the network is back', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page, context, staleMark } = await signedIn();
+    await page.goto(`/subscriptions/${id}`);
+    await page.getByText(id).waitFor();
+    await context.setOffline(true);
+    await page.getByRole('button', { name: 'Send test' }).click();
+    await page.getByRole('alert').getByText('Cannot reach the console.').waitFor();
+    await staleMark.filter({ hasText: 'Cannot reach the console.' }).waitFor();
+    await context.setOffline(false);
+    await staleMark.waitFor({ state: 'hidden' });
+    expect(await on.deliveries(`subscription_id=${id}`)).toEqual([]);
+  });
+
   it('is deleted after a confirmation, even if the code of dialogs was still loading when it was asked for', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();

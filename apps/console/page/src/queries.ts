@@ -81,7 +81,11 @@ export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: onApiError }),
   mutationCache: new MutationCache({ onError: onApiError }),
   defaultOptions: {
+    // Without a network, calls fail with a reason. They would wait for it unseen, and a change be made much later.
+    mutations: { networkMode: 'always' },
     queries: {
+      networkMode: 'always',
+      refetchOnReconnect: true,
       retry: (failures, error) => failures < 2 && mayPass(error),
       staleTime: 1_000,
     },
