@@ -1,6 +1,7 @@
 /** The page in a real browser: signing in, and what operators do with subscriptions. */
 import { describe, expect, it } from '@jest/globals';
 import { isDelivery } from '@posthorn/testing';
+import type { Locator } from 'playwright-core';
 import { atEnd, ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
 import { confirmed, copyWith, holdBack } from './browser.ts';
@@ -206,15 +207,15 @@ describe('a subscription', () => {
     await rotation.getByRole('button', { name: 'Rotate' }).click();
     await rotation.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
     // Neither a key nor a click beside it loses the secret, also before it is there.
-    const tryToClose = async () => {
+    const tryToClose = async (dialog: Locator) => {
       await page.keyboard.press('Escape');
       await page.mouse.click(5, 400);
-      expect(await rotation.getByRole('button', { name: 'Close' }).count()).toBe(0);
+      expect(await dialog.getByRole('button', { name: 'Close' }).count()).toBe(0);
     };
-    await tryToClose();
+    await tryToClose(rotation);
     answerRotation();
     await rotation.getByText('it is not shown again').waitFor();
-    await tryToClose();
+    await tryToClose(rotation);
     await rotation.getByText('it is not shown again').waitFor();
     expect(await rotation.textContent()).not.toContain(secret);
     await rotation.getByRole('button', { name: 'I have copied it' }).click();
@@ -228,7 +229,13 @@ describe('a subscription', () => {
     // What another operator changes meanwhile stays.
     await on.operate('PATCH', `/v1/subscriptions/${id}`, { description: 'by another operator' });
     await edit.getByLabel('Address').fill(next.url);
+    const answerEdit = await holdBack(page, `**/v1/subscriptions/${id}`, 'PATCH');
     await edit.getByRole('button', { name: 'Save' }).click();
+    await edit.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
+    // A failure would have no place to be shown.
+    await tryToClose(edit);
+    answerEdit();
+    await edit.waitFor({ state: 'hidden' });
     await page.getByText('Awaiting validation').first().waitFor();
     await page.getByText('by another operator').waitFor();
     await page.getByRole('button', { name: 'Validate' }).click();
@@ -249,7 +256,7 @@ describe('a subscription', () => {
     await page.getByRole('cell', { name: 'Deleted the subscription' }).first().waitFor();
   });
 
-  it('closes its dialogs when the back button leads to another subscription', async () => {
+  it('closes its dialogs when the back button leads to another subscription, and still says what has failed', async () => {
     const to = await ownReceiver();
     const [first, second] = [await ownSubscription(to), await ownSubscription(to)];
     const { page } = await signedIn();
@@ -260,10 +267,15 @@ describe('a subscription', () => {
     await page.getByText(second.id).waitFor();
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('menuitem', { name: 'Edit' }).click();
-    await page.getByRole('dialog', { name: 'Edit subscription' }).waitFor();
+    const edit = page.getByRole('dialog', { name: 'Edit subscription' });
+    await edit.getByLabel('Address').fill('http://10.0.0.1/');
+    const answerEdit = await holdBack(page, `**/v1/subscriptions/${second.id}`, 'PATCH');
+    await edit.getByRole('button', { name: 'Save' }).click();
     await page.goBack();
     await page.getByText(first.id).waitFor();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    // The form can't say it any more.
+    await confirmed(page, '10.0.0.1 is not a public address.', async () => answerEdit());
   });
 
   it('keeps a new secret on the screen when the session ends, until it is copied', async () => {

@@ -247,7 +247,7 @@ interface ChangeOptions<T> {
   onDone?: (result: T) => void;
   /** The path of the page that is opened after a success, unless the user has gone to another one meanwhile. */
   opens?: (result: T) => string;
-  /** The caller shows errors itself, for example in a form. */
+  /** The caller shows errors itself, for example in a form, while its page is shown. */
   quiet?: boolean;
 }
 
@@ -269,10 +269,11 @@ export function useChange<T, V = void>(change: (value: V) => Promise<T>, options
       options.onDone?.(result);
       if (options.opens && window.location.pathname === startedOn) navigate(options.opens(result));
     },
-    onError(error) {
+    onError(error, _value, startedOn) {
+      if (options.quiet && window.location.pathname === startedOn) return;
       const fields = error instanceof ApiError ? Object.entries(error.fields) : [];
       const message = [error.message, ...fields.map(([name, text]) => `${name}: ${text}.`)].join(' ');
-      if (!options.quiet) notify({ title: 'The action failed', message, color: 'red', autoClose: 10_000 });
+      notify({ title: 'The action failed', message, color: 'red', autoClose: 10_000 });
     },
   });
 }

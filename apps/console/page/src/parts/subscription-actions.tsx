@@ -141,6 +141,10 @@ interface DialogProps {
   close: () => void;
 }
 
+/** The ways to close a dialog without its buttons, all of them or none. */
+const waysToClose = (mayClose: boolean) =>
+  ({ closeOnEscape: mayClose, closeOnClickOutside: mayClose, withCloseButton: mayClose }) as const;
+
 function EditModal({ subscription, opened, close }: DialogProps) {
   // The fields as they were when the dialog was opened. Only what differs is sent: another operator may have changed
   // the rest.
@@ -153,8 +157,9 @@ function EditModal({ subscription, opened, close }: DialogProps) {
     },
     { done: 'Saved.', onDone: close, quiet: true },
   );
+  // A dialog that is closed shows no error.
   return (
-    <Modal opened={opened} onClose={close} title="Edit subscription" size="lg">
+    <Modal opened={opened} onClose={close} title="Edit subscription" size="lg" {...waysToClose(!save.isPending)}>
       <Note mb="md">A new address must be validated again. Until then, its deliveries are held.</Note>
       <SubscriptionForm initial={before} submitLabel="Save" onSubmit={save.mutateAsync} onCancel={close} />
     </Modal>
@@ -187,15 +192,7 @@ function RotateModal({ subscription, opened, close }: DialogProps) {
   // The secret is shown this once: a key or a click beside the dialog must not lose it, also while it is created.
   const mayClose = !rotate.isPending && !rotate.data;
   return (
-    <Modal
-      opened={opened}
-      onClose={end}
-      title="Rotate the signing secret"
-      size="lg"
-      closeOnEscape={mayClose}
-      closeOnClickOutside={mayClose}
-      withCloseButton={mayClose}
-    >
+    <Modal opened={opened} onClose={end} title="Rotate the signing secret" size="lg" {...waysToClose(mayClose)}>
       {rotate.data ? (
         <Stack>
           <SecretOnce secret={rotate.data.secret} />
