@@ -214,7 +214,7 @@ describe('a subscription', () => {
     };
     await tryToClose(rotation);
     answerRotation();
-    await rotation.getByText('it is not shown again').waitFor();
+    await rotation.locator('[role="alert"]:focus', { hasText: 'it is not shown again' }).waitFor();
     await tryToClose(rotation);
     await rotation.getByText('it is not shown again').waitFor();
     expect(await rotation.textContent()).not.toContain(secret);

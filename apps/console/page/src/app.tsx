@@ -84,9 +84,9 @@ export function App() {
   return useRoutes(tree) ?? nothing;
 }
 
-/** The `/` and Ctrl-K keys go to the search field. */
+/** The `/` and Ctrl-K keys go to the search field, unless a dialog covers it. */
 function focusSearch(): void {
-  document.querySelector<HTMLInputElement>('search input')?.focus();
+  if (!document.querySelector('[aria-modal]')) document.querySelector<HTMLInputElement>('search input')?.focus();
 }
 
 function Frame() {

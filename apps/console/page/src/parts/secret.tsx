@@ -1,13 +1,16 @@
 /** Shows a signing secret once, with code that verifies a delivery. */
 import { Alert, Stack, Tabs, Text } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import { useKept } from '../queries.ts';
 import { CodeBlock, Copyable } from './code.tsx';
 import { SNIPPETS } from './snippets.ts';
 
 export function SecretOnce({ secret }: { secret: string }) {
   useKept();
+  const alert = useRef<HTMLDivElement>(null);
+  // The button that had the focus is gone.
+  useEffect(() => alert.current?.focus(), []);
   useEffect(() => {
     // A reload would lose it: the browser asks first.
     const leaving = new AbortController();
@@ -16,7 +19,13 @@ export function SecretOnce({ secret }: { secret: string }) {
   }, []);
   return (
     <Stack gap="md">
-      <Alert color="yellow" icon={<IconKey />} title="Copy the signing secret now: it is not shown again">
+      <Alert
+        ref={alert}
+        tabIndex={-1}
+        color="yellow"
+        icon={<IconKey />}
+        title="Copy the signing secret now: it is not shown again"
+      >
         <Copyable value={secret} what="signing secret" />
       </Alert>
       <div>
