@@ -139,19 +139,21 @@ export async function endSession(): Promise<void> {
   queryClient.removeQueries(exceptSession);
 }
 
-/** Reads a resource and refreshes it while it is visible and exists. */
-function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
-  const live: Partial<UseQueryOptions<T>> = {
-    ...LIVE,
-    refetchInterval: ({ state }) => !isMissing(state.error) && LIVE.refetchInterval,
-  };
-  return useQuery({
+/** The options of a read that is refreshed while it is visible and its resource exists. */
+const liveRead = <T>(path: string) =>
+  ({
     queryKey: [path],
     queryFn: () => call<T>('GET', path),
-    ...(options.refetchInterval === false ? {} : live),
-    ...options,
-  });
+    ...LIVE,
+    refetchInterval: ({ state }) => !isMissing(state.error) && LIVE.refetchInterval,
+  }) satisfies UseQueryOptions<T>;
+
+/** Reads a resource and refreshes it. */
+function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
+  return useQuery({ ...liveRead<T>(path), ...options });
 }
+/** The options of a read that is not refreshed. */
+const ONCE = { refetchInterval: false, meta: {} } as const;
 
 export const useOverview = () => useRead<Overview>('/v1/overview');
 export const useSubscription = (id: string) => useRead<Subscription>(`/v1/subscriptions/${id}`);
@@ -180,22 +182,27 @@ export const useExplanation = (query: QueryParameters) => useRead<Explanation>(w
 
 /** Reads the request of an attempt, or the one that would be sent now. */
 export const useRequest = (deliveryId: string, attempt?: number) =>
-  useRead<DeliveryRequest>(withQuery(`/v1/deliveries/${deliveryId}/request`, { attempt }), { refetchInterval: false });
+  useRead<DeliveryRequest>(withQuery(`/v1/deliveries/${deliveryId}/request`, { attempt }), ONCE);
+
+/** A count with a filter reads up to 50,000 deliveries of an address, which takes about a second. */
+const FILTERED_COUNT_MS = 10_000;
 
 /** Reads some addresses, and how many failed deliveries of them a bulk replay would process: none until all are read. */
 export function useReplayCandidates(subscriptionIds: readonly string[], scope: QueryParameters) {
-  const read = <T>(path: string) => ({ queryKey: [path], queryFn: () => call<T>('GET', path) });
   const addresses = useQueries({
-    queries: subscriptionIds.map((id) => read<Subscription>(`/v1/subscriptions/${id}`)),
+    queries: subscriptionIds.map((id) => liveRead<Subscription>(`/v1/subscriptions/${id}`)),
     combine: (results) => ({
       known: results.flatMap(({ data }) => data ?? []),
       error: results.find(({ error }) => error)?.error ?? null,
     }),
   });
+  const isFiltered = Object.keys(scope).length > 0;
+  const seldom = { refetchInterval: FILTERED_COUNT_MS * subscriptionIds.length, meta: {} };
   const failed = useQueries({
-    queries: subscriptionIds.map((id) =>
-      read<FailedDeliveries>(withQuery(`/v1/subscriptions/${id}/failed-deliveries`, scope)),
-    ),
+    queries: subscriptionIds.map((id) => ({
+      ...liveRead<FailedDeliveries>(withQuery(`/v1/subscriptions/${id}/failed-deliveries`, scope)),
+      ...(isFiltered && seldom),
+    })),
     combine: (results) => ({
       count: results.every(({ data }) => data)
         ? results.reduce((all, { data }) => all + (data?.count ?? 0), 0)
@@ -215,8 +222,8 @@ export const useAudit = (query: QueryParameters) => useLiveList<AuditEntry>('/v1
 /** Reads the first subscriptions that match, for selection. */
 export const useSearch = (q: string, limit: number) =>
   useRead<SubscriptionsPage>(withQuery('/v1/subscriptions', { q, limit, sort: 'url' }), {
+    ...ONCE,
     placeholderData: keepPreviousData,
-    refetchInterval: false,
     staleTime: 10_000,
   });
 
