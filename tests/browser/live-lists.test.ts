@@ -59,14 +59,24 @@ describe('a list', () => {
     expect(await shownDeliveries(page)).toEqual(before);
   });
 
-  it('is read again by itself if its first read failed', async () => {
+  it('is read again by itself if its first read failed, and says that a refresh was refused', async () => {
     const { page } = await visitWithTwo();
-    let isDown = true;
-    await page.route('**/v1/deliveries?*', async (route) => (isDown ? route.abort() : route.continue()));
+    let state = 'down';
+    await page.route('**/v1/deliveries?*', async (route) => {
+      if (state === 'down') await route.abort();
+      else if (state === 'limited') await route.fulfill({ status: 429, json: { detail: 'Too many calls.' } });
+      else await route.continue();
+    });
     await page.reload();
     await page.getByText("The list of deliveries can't be shown").waitFor();
-    isDown = false;
+    state = 'up';
     await page.getByRole('row').nth(2).waitFor();
+    state = 'limited';
+    const refused = page.getByRole('alert').filter({ hasText: 'This data may be out of date' });
+    await refused.getByText('Too many calls.').waitFor();
+    state = 'up';
+    await refused.waitFor({ state: 'hidden' });
+    expect(await shownDeliveries(page)).toHaveLength(2);
   });
 
   it('refreshes its rows in place, and shows the first one by itself', async () => {

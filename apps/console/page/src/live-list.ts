@@ -39,10 +39,18 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   const showNewest = () => queryClient.setQueryData(queryKey, { pages: [newest.data], pageParams: [null] });
   // In an empty list, the first rows appear by themselves: they move no row that the user is reading.
   const isFirst = live !== null && live.rows.length === 0 && live.added > 0;
-  const { refetch } = list;
+  const refetchList = list.refetch;
   useEffect(() => {
-    if (isFirst) void refetch();
-  }, [isFirst, refetch]);
+    if (isFirst) void refetchList();
+  }, [isFirst, refetchList]);
   const total = isNewer ? newest.data.total : list.data?.total;
-  return { ...list, data: live?.rows ?? list.data?.rows, total, changes: live && changesText(live), showNewest };
+  return {
+    ...list,
+    data: live?.rows ?? list.data?.rows,
+    error: newest.error ?? list.error,
+    refetch: list.error ? refetchList : newest.refetch,
+    total,
+    changes: live && changesText(live),
+    showNewest,
+  };
 }
