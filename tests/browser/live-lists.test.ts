@@ -89,9 +89,21 @@ describe('a list', () => {
     await publish(1);
     const row = page.getByRole('row').nth(1);
     await row.getByText('Held', { exact: true }).waitFor();
-    await on.operate('POST', `/v1/subscriptions/${id}/resume`);
-    await row.getByText('Succeeded', { exact: true }).waitFor();
     expect(await shownDeliveries(page)).toHaveLength(1);
+    await publish(51);
+    await page.getByRole('button', { name: '50 or more new' }).click();
+    // Also what further pages have added.
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await eventually('all rows', async () => (await shownDeliveries(page)).length === 52);
+    await on.operate('POST', `/v1/subscriptions/${id}/resume`);
+    const succeeded = page.getByRole('table').getByText('Succeeded', { exact: true });
+    await eventually('all to be refreshed', async () => (await succeeded.count()) === 52);
+    await page.route('**/v1/deliveries?*limit=52', async (route) => {
+      const response = await route.fetch();
+      const { data } = await response.json();
+      await route.fulfill({ response, json: { data: data.slice(0, 50), next_cursor: 'more' } });
+    });
+    await page.getByText('The last 2 rows are not refreshed any more.').waitFor();
   });
 });
 

@@ -7,20 +7,26 @@ import { call, type QueryParameters, withQuery } from './api.ts';
 import { changesText, compareRows } from './live-rows.ts';
 import { LIVE } from './refresh.ts';
 
+/** Rows of a page, unless the query has a `limit`. */
+const PAGE_ROWS = 50;
+/** Rows that are refreshed: the API returns no more at once. */
+const MAX_REFRESHED = 250;
+
 /**
- * `data` are the rows on screen, refreshed in place as long as they are on the first page. `changes` says in words what
- * the list has besides them, or is null; `showNewest` shows it. `total` is how many match in all, for lists that say
+ * `data` are the rows on screen, refreshed in place as long as they are among the first of the list; `unread` is how
+ * many of the last ones are not. `changes` says in words what the list has besides them, or is null; `showNewest` shows
+ * it. `total` is how many match in all, for lists that say
  * so. After the back button the list is as the user left it.
  */
 export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
   const queryClient = useQueryClient();
   const isBack = useNavigationType() === 'POP';
   const queryKey = [path, query];
-  const read = (cursor: string | null) =>
-    call<Page<T> & { total?: number }>('GET', withQuery(path, { ...query, cursor }));
+  const read = (more: QueryParameters) =>
+    call<Page<T> & { total?: number }>('GET', withQuery(path, { ...query, ...more }));
   const list = useInfiniteQuery({
     queryKey,
-    queryFn: ({ pageParam }) => read(pageParam),
+    queryFn: ({ pageParam }) => read({ cursor: pageParam }),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
     select: ({ pages }) => ({ rows: pages.flatMap(({ data }) => data), total: pages.at(-1)?.total }),
@@ -32,7 +38,13 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     refetchInterval: ({ state }) => state.status === 'error' && state.data === undefined && LIVE.refetchInterval,
   });
   const isShown = list.data !== undefined && !list.isPlaceholderData;
-  const newest = useQuery({ queryKey: [...queryKey, 'newest'], queryFn: () => read(null), enabled: isShown, ...LIVE });
+  const shown = list.data?.rows.length ?? 0;
+  const newest = useQuery({
+    queryKey: [...queryKey, 'newest'],
+    queryFn: () => read(shown > PAGE_ROWS ? { limit: Math.min(shown, MAX_REFRESHED) } : {}),
+    enabled: isShown,
+    ...LIVE,
+  });
 
   const isNewer = isShown && newest.data !== undefined && newest.dataUpdatedAt >= list.dataUpdatedAt;
   const live = isNewer ? compareRows(list.data.rows, !list.hasNextPage, newest.data) : null;
@@ -50,6 +62,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     error: newest.error ?? list.error,
     refetch: list.error ? refetchList : newest.refetch,
     total,
+    unread: live?.unread ?? 0,
     changes: live && changesText(live),
     showNewest,
   };

@@ -9,12 +9,14 @@ export interface LiveRows<T> {
   mayBeMore: boolean;
   /** Rows on screen that the list no longer has. */
   gone: number;
+  /** The last rows on screen, as far as the newest ones do not reach to them: they are not refreshed. */
+  unread: number;
 }
 
 /**
- * `shown` are the rows on screen and `isComplete` says that no further page exists. `newest` is the first page as just
- * read. A row on screen that is absent there has either moved to a later page or left the list: it has left if the page
- * reaches beyond it.
+ * `shown` are the rows on screen and `isComplete` says that no further page exists. `newest` is the beginning of the
+ * list as just read. A row on screen that is absent there has either moved to a later page or left the list: it has
+ * left if the page reaches beyond it.
  */
 export function compareRows<T extends { id: string }>(
   shown: T[],
@@ -33,11 +35,12 @@ export function compareRows<T extends { id: string }>(
     added: reach.filter(({ id }) => !shownIds.has(id)).length,
     mayBeMore: lastCommon < 0 && !isWhole,
     gone: shown.slice(0, Math.max(lastFresh, 0)).filter(({ id }) => !fresh.has(id)).length,
+    unread: isWhole ? 0 : shown.length - 1 - lastFresh,
   };
 }
 
 /** Returns for example `12 new`, `50 or more new, 2 no longer match`, or null if nothing is new or gone. */
-export function changesText({ added, mayBeMore, gone }: Omit<LiveRows<unknown>, 'rows'>): string | null {
+export function changesText({ added, mayBeMore, gone }: Omit<LiveRows<unknown>, 'rows' | 'unread'>): string | null {
   const parts = [
     ...(added > 0 ? [`${added}${mayBeMore ? ' or more' : ''} new`] : []),
     ...(gone > 0 ? [`${gone} no longer ${gone === 1 ? 'matches' : 'match'}`] : []),

@@ -2,7 +2,8 @@
 import { Center, type MantineBreakpoint, Table, type TableProps, type TableTdProps } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { ActionButton } from './action-button.tsx';
-import { Section } from './layout.tsx';
+import { Note, Section } from './layout.tsx';
+import { countText } from './numbers.ts';
 import { Loaded, type Query } from './states.tsx';
 
 export interface Column<T> {
@@ -62,6 +63,11 @@ export function ShowChanges({ list: { changes, showNewest } }: { list: Changes }
   return <ActionButton label={changes} size="compact-sm" radius="xl" change={{ mutate: showNewest }} />;
 }
 
+const unreadText = (rows: number) =>
+  rows === 1
+    ? 'The last row is not refreshed any more.'
+    : `The last ${countText(rows)} rows are not refreshed any more.`;
+
 /** A list read page by page: its rows, or `empty`, a button that shows what is new, and one that loads the next page. */
 export function PagedList<T>({
   list,
@@ -74,6 +80,7 @@ export function PagedList<T>({
     hasNextPage: boolean;
     isFetchingNextPage: boolean;
     fetchNextPage: () => unknown;
+    unread: number;
   } & Changes;
   what: string;
   title?: string;
@@ -100,6 +107,8 @@ export function PagedList<T>({
           />
         </Center>
       )}
+      {/* Last, so that it moves nothing. */}
+      {list.unread > 0 && <Note ta="center">{unreadText(list.unread)}</Note>}
     </>
   );
 }
