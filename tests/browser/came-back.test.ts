@@ -69,14 +69,20 @@ describe('two attempts side by side', () => {
 });
 
 describe('a validation', () => {
-  it('shows what came back as text', async () => {
+  it('shows what came back as text, and says at once what it found', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);
     to.answerWith((_request, response) => void response.writeHead(401, { server: 'gateway' }).end(MARKUP));
     const { page, accessibilityFindings, overflow } = await signedIn();
     await page.goto(`/subscriptions/${id}`);
-    await page.getByRole('button', { name: 'More' }).click();
-    await page.getByRole('menuitem', { name: 'Validate again' }).click();
+    const validateAgain = async () => {
+      await page.getByRole('button', { name: 'More' }).click();
+      await page.getByRole('menuitem', { name: 'Validate again' }).click();
+    };
+    // A notification goes away by itself, so the wait begins before.
+    const told = (hasText: string, color: string, act: () => Promise<void>) =>
+      Promise.all([page.locator(`[role="alert"][style*="color-${color}-"]`, { hasText }).waitFor(), act()]);
+    await told('The address is acceptable: status 401, response has an error status.', 'orange', validateAgain);
     const shown = page.getByRole('region', { name: 'Last validation' });
     await shown.getByText('The address is acceptable: status 401').waitFor();
     await shown.getByText('gateway').waitFor();
@@ -85,5 +91,10 @@ describe('a validation', () => {
     expect(await shown.locator('b, img').count()).toBe(0);
     expect(await accessibilityFindings()).toEqual([]);
     expect(await overflow()).toBe(0);
+    to.answerWith(302);
+    await told('The address is refused: status 302, response is a redirect.', 'red', validateAgain);
+    to.answerWith(200);
+    const validate = page.getByRole('button', { name: 'Validate' });
+    await told('The address is acceptable: status 200.', 'teal', () => validate.click());
   });
 });

@@ -248,9 +248,15 @@ export function useUrls(ids: readonly string[]): Map<string, string> {
   return new Map(Array.from(useNames(ids), ([id, { url }]) => [id, url]));
 }
 
+/** A notification; green unless it says otherwise. */
+interface Notice {
+  message: string;
+  color?: string;
+}
+
 interface ChangeOptions<T> {
   /** The notification after a success. */
-  done?: string | ((result: T) => string);
+  done?: string | ((result: T) => string | Notice);
   onDone?: (result: T) => void;
   /** The path of the page that is opened after a success, unless the user has gone to another one meanwhile. */
   opens?: (result: T) => string;
@@ -271,8 +277,8 @@ export function useChange<T, V = void>(change: (value: V) => Promise<T>, options
     onMutate: () => window.location.pathname,
     onSuccess(result, _value, startedOn) {
       void queryClient.invalidateQueries(exceptSession);
-      const { done } = options;
-      if (done) notify({ message: typeof done === 'string' ? done : done(result), color: 'teal' });
+      const done = typeof options.done === 'function' ? options.done(result) : options.done;
+      if (done) notify({ color: 'teal', ...(typeof done === 'string' ? { message: done } : done) });
       options.onDone?.(result);
       if (options.opens && window.location.pathname === startedOn) navigate(options.opens(result));
     },

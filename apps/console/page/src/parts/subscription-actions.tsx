@@ -30,13 +30,14 @@ import { Loaded } from './states.tsx';
 import { StatusBadge } from './status.tsx';
 import { type SubscriptionFields, SubscriptionForm } from './subscription-fields.tsx';
 import { Instant } from './time.tsx';
+import { validationNotice } from './validation.tsx';
 
 export function SubscriptionActions({ subscription }: { subscription: Subscription }) {
   const { id, url, status, held_deliveries: held } = subscription;
   const [isEditing, edit] = useDisclosure(false);
   const [isRotating, rotate] = useDisclosure(false);
   const path = `/v1/subscriptions/${id}`;
-  const validate = usePost(`${path}/validate`, { done: 'The address was validated: see what came back below.' });
+  const validate = usePost(`${path}/validate`, { done: validationNotice });
   const pause = usePost(`${path}/pause`, { done: 'Paused. Deliveries are held from now on.' });
   const resume = usePost(`${path}/resume`, { done: 'Resumed. If deliveries are held, one goes first.' });
   const test = usePost<Delivery>(`${path}/test`);
