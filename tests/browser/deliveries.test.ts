@@ -315,8 +315,12 @@ describe('a delivery', () => {
       await page.keyboard.press('Enter');
       await page.waitForURL(`**/search?q=${other}`);
     }
+    await page.route('**/v1/events/nonsense', (route) => route.fulfill({ status: 429, json: { detail: 'Too many.' } }));
     await page.getByRole('textbox', { name: 'Search' }).fill('nonsense');
     await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: "The event can't be shown" }).waitFor();
+    expect(await page.getByText('No event has this value').count()).toBe(0);
+    await page.unroute('**/v1/events/nonsense');
     await page.getByText('No event has this value').waitFor();
     await page.goto('/deliveries');
     await page.getByRole('textbox', { name: 'Event id' }).fill(event.id);

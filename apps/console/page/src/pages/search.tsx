@@ -2,12 +2,13 @@
 import { Stack } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { Navigate, useSearchParams } from 'react-router';
+import { isMissing } from '../api.ts';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { erasePath } from '../parts/erasure.ts';
 import { SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { SessionTimeline } from '../parts/session-timeline.tsx';
-import { Empty, Loaded } from '../parts/states.tsx';
+import { Empty, Loaded, type Query } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useEvent, useSubscriptions, useTimeline, useUrls } from '../queries.ts';
 
@@ -41,10 +42,17 @@ export function SearchPage() {
 function UnlessEvent({ text }: { text: string }) {
   const event = useEvent(text, null);
   if (event.data) return <Navigate to={`/events/${encodeURIComponent(text)}`} replace />;
-  return <Results text={text} by={undefined} />;
+  return <Results text={text} by={undefined} event={event} />;
 }
 
-function Results({ text, by }: { text: string; by: string | undefined }) {
+interface ResultsProps {
+  text: string;
+  by: string | undefined;
+  /** The read of the event with this id, which has found none so far. */
+  event?: Query<unknown>;
+}
+
+function Results({ text, by, event }: ResultsProps) {
   const filters = useFilters(['by'] as const);
   const timeline = useTimeline({ [by ?? 'q']: text, limit: 100 });
   const shown = timeline.data?.data.flatMap(({ deliveries }) => deliveries) ?? [];
@@ -60,7 +68,11 @@ function Results({ text, by }: { text: string; by: string | undefined }) {
         <Loaded query={timeline} what="timeline">
           {({ data, has_more, search }) => (
             <>
-              {data.length === 0 ? (
+              {data.length === 0 && event && !isMissing(event.error) ? (
+                <Loaded query={event} what="event">
+                  {() => null}
+                </Loaded>
+              ) : data.length === 0 ? (
                 <Empty title="No event has this value">
                   {search === 'off'
                     ? 'Events are not indexed, because EVENT_SEARCH is off at ingest. An event can be found by its own id.'
