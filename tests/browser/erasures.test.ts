@@ -60,6 +60,11 @@ it('an erasure that finds no event can be cancelled, and nothing is erased', asy
   await page.goto('/erasures?field=user_id&value=nobody');
   await page.getByRole('button', { name: 'Count' }).click();
   await page.getByText('No stored event has this value.').waitFor();
+  // A long label is not cut off on a narrow screen.
+  await page.setViewportSize({ width: 320, height: 844 });
+  const label = await page.getByRole('button', { name: 'Erase what arrives until now' }).boundingBox();
+  const around = await page.getByRole('alert').boundingBox();
+  expect(label!.x + label!.width).toBeLessThan(around!.x + around!.width);
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('Cancelled: nothing was erased.').waitFor();
   await eventually('the list', async () => {

@@ -137,7 +137,11 @@ function ProblemRow({ problem }: { problem: Problem }) {
             </Text>
             <AddressBadges status={status} isFailing={isFailing} />
           </Group>
-          {description && <Note size="xs">{description}</Note>}
+          {description && (
+            <Note size="xs" style={{ overflowWrap: 'anywhere' }}>
+              {description}
+            </Note>
+          )}
           <Text size="sm">{verdict ?? (reason && statusTexts[reason])}</Text>
           {isFailing && <ErrorLine error={error} />}
         </Box>
