@@ -38,6 +38,10 @@ describe('the keyboard', () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
     await page.goto(`/subscriptions/${id}`);
+    await page.getByRole('button', { name: 'Send test' }).focus();
+    // A key that is held must not send one test after another.
+    const repeated = "new KeyboardEvent('keydown', { key: 'Enter', repeat: true, bubbles: true, cancelable: true })";
+    expect(await page.evaluate(`document.activeElement.dispatchEvent(${repeated})`)).toBe(false);
     const focused = (name: string) => page.locator('button:focus', { hasText: name }).waitFor();
     const leaveDialog = async () => {
       const focusInside = page.getByRole('dialog').locator(':focus');

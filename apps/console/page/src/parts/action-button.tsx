@@ -22,6 +22,8 @@ export function ActionButton({ label, icon: Icon, about, change, ...button }: Ac
       loading={isPending}
       // Not for the second click of a double click: by then, the button may be another one.
       onClick={({ detail: clicks }) => clicks < 2 && mutate()}
+      // A key that is held clicks again and again.
+      onKeyDown={(event) => event.repeat && event.key === 'Enter' && event.preventDefault()}
       {...(about !== undefined && { 'aria-label': `${label} ${about}` })}
       {...button}
     >
