@@ -6,10 +6,12 @@ import { ownReceiver } from '../own.ts';
 import { holdBack } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
+const REVERSING = '\u202ereversed';
+
 /** An address that was changed, paused by an operator and deleted. */
 async function changedAndDeleted() {
   const to = await ownReceiver();
-  const { id } = await ownSubscription(to);
+  const { id } = await on.subscribe(to.url, { description: REVERSING });
   await on.operate('PATCH', `/v1/subscriptions/${id}`, {
     description: '<b>Acme</b>',
     event_types: ['session.expired'],
@@ -34,8 +36,11 @@ describe('the audit trail', () => {
     const fields = changed!.getByRole('table', { name: 'Changed fields' });
     expect(await fields.getByRole('row').allTextContents()).toEqual([
       'Event typesall types → session.expired',
-      'Descriptionnone → <b>Acme</b>',
+      `Description${REVERSING} → <b>Acme</b>`,
     ]);
+    // What follows it is not reversed: the value before stays on the left.
+    const [types, description] = await fields.locator('span').all();
+    expect((await description!.boundingBox())?.x).toBe((await types!.boundingBox())?.x);
     expect(await rows.locator('b').count()).toBe(0);
     for (const row of [deleted, paused, changed]) {
       const link = row!.getByRole('link', { name: url });

@@ -11,8 +11,12 @@ export function ErrorLine({ error }: { error: Health['error'] }) {
   return (
     <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
       <b>{label}</b>
-      {message !== null && <>, “{message}”</>}, {count === 1 ? 'once' : `${countText(count)} times`} since{' '}
-      <Instant at={since} />
+      {message !== null && (
+        <>
+          , “<bdi>{message}</bdi>”
+        </>
+      )}
+      , {count === 1 ? 'once' : `${countText(count)} times`} since <Instant at={since} />
     </Text>
   );
 }
