@@ -25,6 +25,7 @@ describe('signing in', () => {
     await context.clearCookies();
     await page.waitForURL('**/sign-in?next=%2Faudit');
     await page.getByText('Your session has ended.').waitFor();
+    expect(await page.title()).toBe('Sign in · Posthorn');
     await signIn();
     await page.waitForURL('**/audit');
     await page.getByRole('button', { name: 'Signed in as tests' }).click();

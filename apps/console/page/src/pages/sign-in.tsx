@@ -5,10 +5,11 @@ import { useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { useKeptFocus } from '../parts/kept-focus.ts';
-import { Note } from '../parts/layout.tsx';
+import { Note, useTitle } from '../parts/layout.tsx';
 import { beginSession, sessionHasExpired, useChange, useSession } from '../queries.ts';
 
 export function SignInPage() {
+  useTitle('Sign in');
   const session = useSession();
   const [search] = useSearchParams();
   const [token, setToken] = useState('');

@@ -33,11 +33,16 @@ interface PageBodyProps {
   children: ReactNode;
 }
 
-/** A page with heading, actions and content. */
-export function PageBody({ title, heading, badge, back, actions, children }: PageBodyProps) {
+/** Sets the title of the document. */
+export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Posthorn`;
   }, [title]);
+}
+
+/** A page with heading, actions and content. */
+export function PageBody({ title, heading, badge, back, actions, children }: PageBodyProps) {
+  useTitle(title);
   return (
     <Stack gap="lg">
       <Box>
