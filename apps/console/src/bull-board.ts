@@ -2,6 +2,7 @@
 import { AppError, isDecodable } from '@posthorn/core';
 import { parseFields } from '@posthorn/http';
 import type { JobQueues } from '@posthorn/queue';
+import { shareResult } from '@posthorn/runtime';
 import { type Express, type RequestHandler, Router } from 'express';
 import { z } from 'zod';
 
@@ -44,17 +45,12 @@ async function loadBoard(jobQueues: JobQueues): Promise<RequestHandler> {
 
 /** Returns a router with the queues of all partitions, behind `guard`. Calls of Bull Board's API are behind `limit` too. */
 export function bullBoardRoutes(jobQueues: JobQueues, guard: RequestHandler, limit: RequestHandler): Router {
-  let board: Promise<RequestHandler> | undefined;
+  const board = shareResult(() => loadBoard(jobQueues), Number.POSITIVE_INFINITY);
   const router = Router();
   router.use(BULL_BOARD_PATH, guard, readOnly);
   router.use(`${BULL_BOARD_PATH}/api`, limit, checkQuery);
   router.use(BULL_BOARD_PATH, adaptPage, async (request, response, next) => {
-    board ??= loadBoard(jobQueues).catch((error: unknown) => {
-      // The next request tries again.
-      board = undefined;
-      throw error;
-    });
-    (await board)(request, response, next);
+    (await board())(request, response, next);
   });
   return router;
 }

@@ -385,7 +385,8 @@ export class Consumer<J extends { id: string }> {
   /** Counts jobs that are in flight from now on. */
   #began(partition: Partition, jobs: readonly J[]): void {
     partition.active += jobs.length;
-    for (const job of jobs) this.#partitions.tookJob(partition, this.#options.addressOf(job));
+    // One partition alone shares its slots with none.
+    if (this.#partitions.all.length > 1) for (const job of jobs) partition.addresses.took(this.#options.addressOf(job));
   }
 
   /** Repeats while Redis is unavailable. After any other error, the job comes back when its lock has expired. */

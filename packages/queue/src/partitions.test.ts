@@ -25,7 +25,12 @@ describe('partitions', () => {
   /** Has jobs of this many addresses taken from each partition. */
   function takeOfAddresses(partitions: Partitions, counts: readonly number[]): void {
     for (const [i, count] of counts.entries())
-      for (let address = 0; address < count; address++) partitions.tookJob(partitions.all[i]!, `${i} ${address}`);
+      for (let address = 0; address < count; address++) partitions.all[i]!.addresses.took(`${i} ${address}`);
+  }
+
+  /** Gives each partition so many jobs in flight, and further ones. */
+  function setBusy(partitions: Partitions, active: readonly number[]): void {
+    for (const [i, one] of partitions.all.entries()) Object.assign(one, { state: 'busy', active: active[i] });
   }
 
   it('shares the slots in proportion to the addresses of their latest jobs', () => {
@@ -38,8 +43,7 @@ describe('partitions', () => {
     const partitions = new Partitions(2, 5);
     takeOfAddresses(partitions, [1, 2]);
     const [first, second] = partitions.all;
-    Object.assign(first!, { state: 'busy', active: 2 });
-    Object.assign(second!, { state: 'busy', active: 3 });
+    setBusy(partitions, [2, 3]);
     expect([first, second].map((one) => partitions.mayTakeNext(one!))).toEqual([false, true]);
     first!.active = 1;
     expect(partitions.next()).toBe(second);
@@ -50,8 +54,7 @@ describe('partitions', () => {
     const partitions = new Partitions(3, 2, () => nowMs);
     takeOfAddresses(partitions, [10, 1, 1]);
     const [first, second, third] = partitions.all;
-    for (const one of partitions.all) one.state = 'busy';
-    [first!.active, second!.active] = [2, 0];
+    setBusy(partitions, [2, 0, 0]);
     expect(partitions.mayTakeNext(first!)).toBe(false);
     first!.active = 1;
     expect(partitions.next()).toBe(second);
@@ -69,8 +72,7 @@ describe('partitions', () => {
     const partitions = new Partitions(2, 12);
     takeOfAddresses(partitions, [10, 1]);
     const [first, second] = partitions.all;
-    Object.assign(first!, { state: 'busy', active: 7 });
-    Object.assign(second!, { state: 'busy', active: 2 });
+    setBusy(partitions, [7, 2]);
     expect(partitions.next()).toBe(first);
     partitions.foundCrowded(first!);
     expect([partitions.next(), partitions.reserve(second!)]).toEqual([second, 1]);
@@ -85,7 +87,7 @@ describe('partitions', () => {
     ['to one that gets jobs while the others use all slots', 12, [4, 7, 1]],
   ])('gives a slot to one that has jobs and fewer slots, %s', (_, concurrency, active) => {
     const partitions = new Partitions(3, concurrency);
-    for (const [i, one] of partitions.all.entries()) Object.assign(one, { state: 'busy', active: active[i] });
+    setBusy(partitions, active);
     const [first, , third] = partitions.all;
     expect(partitions.mayTakeNext(first!)).toBe(false);
     first!.active -= 1;
@@ -99,8 +101,9 @@ describe('partitions', () => {
     const partitions = new Partitions(active.length, concurrency, now);
     for (const one of partitions.all) {
       partitions.reserve(one);
-      Object.assign(one, { state: 'busy', taking: 0, active: active[one.index] });
+      one.taking = 0;
     }
+    setBusy(partitions, active);
     return partitions;
   }
 

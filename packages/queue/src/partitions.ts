@@ -114,12 +114,11 @@ export class Partitions {
   next(): Partition | undefined {
     if (!this.hasRoom()) return undefined;
     const [each, nowMs] = [this.#slotsOfAddress(), this.#now()];
-    const isBusy = ({ state }: Partition) => state === 'busy';
     return (
       this.#rotate(({ state }) => state === 'unknown') ??
-      this.#poorest((partition) => isBusy(partition) && partition.active < this.#shareOf(partition, nowMs, each)) ??
+      this.#poorest((partition) => partition.active < this.#shareOf(partition, nowMs, each)) ??
       // The others can't use their shares now.
-      this.#poorest((partition) => isBusy(partition) && !isCrowded(partition, nowMs))
+      this.#poorest((partition) => !isCrowded(partition, nowMs))
     );
   }
 
@@ -169,11 +168,6 @@ export class Partitions {
     const [each, nowMs] = [this.#slotsOfAddress(), this.#now()];
     if (partition.active > this.#shareOf(partition, nowMs, each)) return false;
     return !this.#givesUpFor(partition, nowMs, each);
-  }
-
-  /** A job for this address was taken from the partition. */
-  tookJob(partition: Partition, address: string): void {
-    if (this.all.length > 1) partition.addresses.took(address);
   }
 
   /** Asking a partition failed: frees its reserved slots; it is not asked before `mayBeAskedAgain`. */
@@ -246,23 +240,22 @@ export class Partitions {
 
   /**
    * Whether the slot of a partition's job that ends goes to another one. It does if that one is to be asked; or, where no
-   * slot is free, if it has jobs and less than its share, and with the slot would still have fewer for each of its
-   * addresses than this one has now (or as many, once this one has had the odd slot for `ODD_SLOT_MS`). The other one
-   * is owed the slot, so that many jobs that end at once don't give up more than it lacks.
+   * slot is free, if it has jobs and less than its share, and would be poorer with the slot (`wealthWith`) than this one
+   * is (or not wealthier, once this one has had the odd slot for `ODD_SLOT_MS`). The other one is owed the slot, so that
+   * many jobs that end at once don't give up more than it lacks.
    */
-  #givesUpFor({ index, active, reservedAtMs, addresses }: Partition, nowMs: number, each: number): boolean {
-    const keepsOdd = !isOver(reservedAtMs, ODD_SLOT_MS, nowMs);
+  #givesUpFor(partition: Partition, nowMs: number, each: number): boolean {
+    const wealth = wealthWith(partition.active, partition);
+    const keepsOdd = !isOver(partition.reservedAtMs, ODD_SLOT_MS, nowMs);
     const isFull = !this.hasRoom();
     const poorer = this.all.find((other) => {
-      if (other.index === index || other.taking > 0) return false;
+      if (other === partition || other.taking > 0) return false;
       if (isOver(other.owedAtMs, GIVEN_UP_MS, nowMs)) other.owed = 0;
       if (other.state === 'unknown') return other.owed === 0;
       const slots = other.active + other.owed;
       if (!isFull || other.state !== 'busy' || slots >= this.#shareOf(other, nowMs, each)) return false;
-      // Any partition comes before a second slot of another one.
-      if (active === 1 && slots > 0) return false;
-      const lacks = slots === 0 ? active - 1 : active * other.addresses.count - (slots + 1) * addresses.count;
-      return keepsOdd ? lacks > 0 : lacks >= 0;
+      const others = wealthWith(slots + 1, other);
+      return keepsOdd ? others < wealth : others <= wealth;
     });
     if (!poorer) return false;
     poorer.owed += 1;
@@ -270,16 +263,13 @@ export class Partitions {
     return true;
   }
 
-  /**
-   * Of the partitions that fit, one without a slot; or the one that would have the fewest for each address with one
-   * more; in turn.
-   */
+  /** Of the partitions with jobs that fit, the one that would be the poorest with one more slot, in turn. */
   #poorest(fits: (partition: Partition) => boolean): Partition | undefined {
-    const ofAddress = ({ active, addresses }: Partition) => (active === 0 ? 0 : (active + 1) / addresses.count);
-    let fewest = Number.POSITIVE_INFINITY;
-    for (const partition of this.all)
-      if (partition.taking === 0 && fits(partition)) fewest = Math.min(fewest, ofAddress(partition));
-    return this.#rotate((partition) => ofAddress(partition) === fewest && fits(partition));
+    const wealth = (one: Partition) => wealthWith(one.active + 1, one);
+    const isMeant = (one: Partition) => one.state === 'busy' && fits(one);
+    let least = Number.POSITIVE_INFINITY;
+    for (const one of this.all) if (one.taking === 0 && isMeant(one)) least = Math.min(least, wealth(one));
+    return this.#rotate((one) => wealth(one) === least && isMeant(one));
   }
 
   /** The next partition in turn that fits and from which nothing is being taken. */
@@ -293,6 +283,14 @@ export class Partitions {
     }
     return undefined;
   }
+}
+
+/**
+ * How wealthy a partition is with so many slots: their number for each of its addresses. The first slot counts nothing,
+ * so that none is without one while another has two.
+ */
+function wealthWith(slots: number, { addresses }: Partition): number {
+  return slots <= 1 ? 0 : slots / addresses.count;
 }
 
 function isCrowded({ crowdedAtMs }: Partition, nowMs: number): boolean {

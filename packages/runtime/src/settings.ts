@@ -83,8 +83,11 @@ export const durationMs = parsedBy(
   'must be a number and ms, s, m, h or d, such as 90s: more than 0, at most 3650d',
 );
 
-/** A duration that a timer waits for, in milliseconds. A longer timer of Node fires at once. */
-export const timerMs = durationMs.refine((ms) => ms < 2 ** 31, 'must be at most 24d');
+/** A longer timer of Node fires at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** A duration that a timer waits for, in milliseconds. */
+export const timerMs = durationMs.refine((ms) => ms <= MAX_TIMER_MS, 'must be at most 24d');
 
 /** A comma-separated list of durations, in milliseconds; at most 20 of them. */
 export const durationListMs = parsedBy((text) => {

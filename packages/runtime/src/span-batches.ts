@@ -6,6 +6,7 @@
 import { diag } from '@opentelemetry/api';
 import { ExportResultCode, globalErrorHandler } from '@opentelemetry/core';
 import { withTimeLimit } from '@posthorn/core';
+import { MAX_TIMER_MS } from './settings.ts';
 import type { SpanBatch, SpanWriter } from './span-writer.ts';
 import type { StartedSpan } from './started-span.ts';
 import type { SpanEnd } from './tracing.ts';
@@ -24,9 +25,6 @@ export interface BatchLimits {
   /** Spans of a batch. */
   maxBatch: number;
 }
-
-/** A longer timer of Node fires at once. */
-export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Reads the limits from the environment. The specification has the defaults, also in place of what makes no sense. */
 export function batchLimitsFromEnv(env: NodeJS.ProcessEnv = process.env): BatchLimits {
