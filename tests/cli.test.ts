@@ -341,7 +341,8 @@ describe('posthorn', () => {
   });
 
   it('shows the request of a delivery, and a curl command that sends exactly it', async () => {
-    await on.subscribe(to.url);
+    // curl expands brackets and braces, unless it is told not to.
+    await on.subscribe(`${to.url}?in[]=1&in=[1-3]&of={a,b}`);
     const reference = "it's \\ é\u0080\u0085a\u009b\u202ea\u2066";
     const harmful = /[\u007f-\u009f\u202e\u2066]/;
     await on.publish(sampleEvent({ data: { ...sampleEvent().data, reference } }));
@@ -360,6 +361,7 @@ describe('posthorn', () => {
     }
     const [, ...again] = to.requests.filter(isDelivery);
     expect(again.map(({ body }) => body)).toEqual([first.body, first.body]);
+    expect(again.map(({ path }) => path)).toEqual([first.path, first.path]);
     for (const { headers } of again) expect(headers['service-signature']).toBe(first.headers['service-signature']);
   });
 

@@ -261,7 +261,7 @@ describe('a delivery', () => {
     );
     await page.getByRole('tab', { name: 'curl' }).click();
     const command = await page.getByRole('region', { name: 'curl command' }).textContent();
-    expect(command).toContain(`curl -i -X POST '${to.url}'`);
+    expect(command).toContain(`curl -g -i -X POST '${to.url}'`);
     expect(command).toContain('Service-Signature: t=');
 
     to.answerWith(200);

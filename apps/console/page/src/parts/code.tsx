@@ -116,9 +116,9 @@ export function indented(text: string): string {
   }
 }
 
-/** Returns a curl command that sends a request. */
+/** Returns a curl command that sends a request: with `-g`, since curl would expand `[1-9]` in the URL. */
 export function curlOf(request: { url: string; headers: Record<string, string>; body: string }): string {
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const headers = Object.entries(request.headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
-  return [`curl -i -X POST ${quoted(request.url)}`, ...headers, `  --data-raw ${quoted(request.body)}`].join(' \\\n');
+  return [`curl -g -i -X POST ${quoted(request.url)}`, ...headers, `  --data-raw ${quoted(request.body)}`].join(' \\\n');
 }
