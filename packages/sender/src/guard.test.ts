@@ -227,7 +227,7 @@ describe('URLs', () => {
     [`https://${'a'.repeat(64)}.com`, 'The host name is not valid.'],
     [`https://${'a.'.repeat(126)}com`, 'The host name is not valid.'],
     ['http://10.0.0.1', '10.0.0.1 is not a public address.'],
-    ['http://[::1]', '::1 is not a public address.'],
+    ['http://[::1]', '::1 is a local address.'],
     ['http://printer', 'printer is a local name.'],
   ])('refuses %j with a message: %s', (url, message) => {
     expect(checkUrl(url, none)).toMatchObject({ ok: false, message });

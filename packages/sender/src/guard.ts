@@ -1,6 +1,7 @@
 /** The address guard: decides which URLs and IP addresses may be sent to, at registration, at validation and at every attempt. */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { followOwnIps } from './own-ips.ts';
 
 type Ip = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -76,7 +77,12 @@ function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
   const ip = ipOfHost(url.hostname);
   if (ip !== undefined) {
     const reason = checkIp(ip, allowed);
-    return reason === null ? { ok: true, url } : { ok: false, reason, message: `${ip} is not a public address.` };
+    if (reason === null) return { ok: true, url };
+    return {
+      ok: false,
+      reason,
+      message: `${ip} is ${reason === 'local_address' ? 'a local' : 'not a public'} address.`,
+    };
   }
   const name = url.hostname.replace(/\.+$/, '');
   if (!isHostName(name)) return malformed('The host name is not valid.');
@@ -103,14 +109,19 @@ const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
 /** Special ranges that mean this machine or its own link. */
 const LOCAL_RANGES = new Set(['loopback', 'unspecified', 'linkLocal']);
 
-/** Returns why an IP address may not be sent to; null for a public unicast address and for one of an exempt network. */
+const isOwnIp = followOwnIps();
+
+/**
+ * Returns why an IP address may not be sent to; null for a public unicast address of another machine and for an address
+ * of an exempt network.
+ */
 export function checkIp(text: string, allowed: AllowedNetworks): Exclude<AddressRefusalReason, 'malformed'> | null {
   if (isIP(text) === 0 || text.includes('%')) return 'local_address';
   const ip = ipaddr.parse(text);
   // ::ffff:10.0.0.1 reaches 10.0.0.1, so the rules for the IPv4 address apply.
   const meant = ip instanceof ipaddr.IPv6 && ip.isIPv4MappedAddress() ? ip.toIPv4Address() : ip;
   if (allowed.some((network) => isIn(meant, network) || isIn(ip, network))) return null;
-  if (LOCAL_RANGES.has(meant.range())) return 'local_address';
+  if (LOCAL_RANGES.has(meant.range()) || isOwnIp(text)) return 'local_address';
   const isPublic = ip.range() === 'unicast' && (ip.kind() === 'ipv4' || isIn(ip, GLOBAL_UNICAST));
   return isPublic ? null : 'private_address';
 }
