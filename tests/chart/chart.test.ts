@@ -265,7 +265,16 @@ function describeChart(command: string): void {
         }),
         { numRuns: 5_000 },
       );
-      for (const ip of ['169.254.169.254', '10.0.0.1', '192.168.1.1', '127.0.0.1', 'fd00::1', '::1', '::ffff:10.0.0.1'])
+      for (const ip of [
+        '169.254.169.254',
+        '168.63.129.16',
+        '10.0.0.1',
+        '192.168.1.1',
+        '127.0.0.1',
+        'fd00::1',
+        '::1',
+        '::ffff:10.0.0.1',
+      ])
         expect([ip, lets(ip)]).toEqual([ip, false]);
       for (const ip of ['2001::1', '2001:db8::1', '2002:a00:1::', '3fff::1'])
         expect([ip, lets(ip)]).toEqual([ip, false]);

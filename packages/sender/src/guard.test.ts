@@ -42,6 +42,7 @@ describe('IP addresses', () => {
     '239.255.255.255',
     '240.0.0.1',
     '255.255.255.255',
+    '168.63.129.16',
     'fc00::1',
     'fd00:ec2::254',
     'fec0::1',
@@ -71,12 +72,18 @@ describe('IP addresses', () => {
   ])('refuses %s as private or special', (ip) => {
     expect(checkIp(ip, none)).not.toBeNull();
   });
-  it.each(['8.8.8.8', '1.1.1.1', '172.32.0.1', '100.128.0.1', '192.0.1.1', '2606:4700::1111', '2a00:1450:4007::8'])(
-    'accepts %s as public',
-    (ip) => {
-      expect(checkIp(ip, none)).toBeNull();
-    },
-  );
+  it.each([
+    '8.8.8.8',
+    '1.1.1.1',
+    '172.32.0.1',
+    '100.128.0.1',
+    '192.0.1.1',
+    '168.63.129.17',
+    '2606:4700::1111',
+    '2a00:1450:4007::8',
+  ])('accepts %s as public', (ip) => {
+    expect(checkIp(ip, none)).toBeNull();
+  });
   it('refuses as local what is no IP address or has a zone', () => {
     for (const text of ['', 'localhost', 'fe80::1%eth0', '2606:4700::1111%eth0', '1.2.3', '0x7f.1']) {
       expect([text, checkIp(text, none)]).toEqual([text, 'local_address']);

@@ -109,6 +109,12 @@ const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
 /** Special ranges that mean this machine or its own link. */
 const LOCAL_RANGES = new Set(['loopback', 'unspecified', 'linkLocal']);
 
+/**
+ * Public addresses that are private in fact: at this one, Azure serves each machine its configuration and certificates
+ * (WireServer).
+ */
+const PRIVATE_IPS = new Set(['168.63.129.16']);
+
 const isOwnIp = followOwnIps();
 
 /**
@@ -122,6 +128,7 @@ export function checkIp(text: string, allowed: AllowedNetworks): Exclude<Address
   const meant = ip instanceof ipaddr.IPv6 && ip.isIPv4MappedAddress() ? ip.toIPv4Address() : ip;
   if (allowed.some((network) => isIn(meant, network) || isIn(ip, network))) return null;
   if (LOCAL_RANGES.has(meant.range()) || isOwnIp(text)) return 'local_address';
+  if (PRIVATE_IPS.has(meant.toString())) return 'private_address';
   const isPublic = ip.range() === 'unicast' && (ip.kind() === 'ipv4' || isIn(ip, GLOBAL_UNICAST));
   return isPublic ? null : 'private_address';
 }
