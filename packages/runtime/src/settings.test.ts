@@ -107,6 +107,13 @@ describe('settings', () => {
     );
     expect(() => loadSettings(schema, short)).not.toThrow(/hunter2|yyyy/);
   });
+  it('do not show a key that stands in the place of its name', () => {
+    const swapped = { PUBLISHER_KEYS: `a:both:${key1},${key2}:both:b`, OPERATOR_TOKENS: `${key2}:\u{3a9}` };
+    expect(() => loadSettings(schema, swapped)).toThrow(
+      /PUBLISHER_KEYS: .*shorter for entry 2\..*\n.*OPERATOR_TOKENS: .*shorter for entry 1\..*\n.*others for entry 1/s,
+    );
+    expect(() => loadSettings(schema, swapped)).not.toThrow(key2);
+  });
   it('refuse keys and headers that no header can carry, without their values', () => {
     const unsendable = ['\u{3a9}', '\u{e9}', '\u{1}', '\u{7f}'].map((character) =>
       `hunter2${character}`.padEnd(24, 'x'),

@@ -127,7 +127,9 @@ function namedList<T extends { name: string; key: string }>(
     return isUnique(entries.map(({ key }) => key)) ? entries : undefined;
   }, `must be ${shape}, each entry with a key of its own`).superRefine((entries, context) => {
     const refuse = (isBad: (key: string) => boolean, messageOf: (names: string) => string) => {
-      const names = entries.filter(({ key }) => isBad(key)).map(({ name }) => name);
+      // A long name may be a secret whose owner has swapped the two.
+      const shown = (name: string, i: number) => (name.length < MIN_KEY_LENGTH ? name : `entry ${i + 1}`);
+      const names = entries.flatMap(({ name, key }, i) => (isBad(key) ? [shown(name, i)] : []));
       if (names.length > 0) context.addIssue({ code: 'custom', message: messageOf(names.join(', ')) });
     };
     refuse(
