@@ -148,6 +148,14 @@ describe('the writer of spans', () => {
     expect(shape.written?.map(({ error }) => error)).toEqual(Array.from({ length: 8 }, (_, i) => `error ${92 + i}`));
   });
 
+  it('keeps no more memory than these spans take', () => {
+    const shape: SpanShape = { kind: 'client', name: 'x', attributes: {}, varying: [] };
+    exported(spansOf([{ end: { shape, values: [] } }]));
+    const [kept] = shape.written ?? [];
+    // A part of Buffer's pool would keep all of the pool.
+    expect(kept?.bytes.buffer.byteLength).toBe(kept?.bytes.length);
+  });
+
   it('writes times to the nanosecond, as the SDK does', () => {
     const [ended] = spansOf([{ end: endWith({}) }]);
     if (!ended) throw new Error('There is no span.');

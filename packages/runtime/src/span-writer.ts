@@ -95,7 +95,10 @@ export class SpanWriter {
     const written = this.#write(span, end);
     if (link) return;
     if (!earlier && kept.length === MAX_KEPT) kept.shift();
-    kept[earlier ? like : kept.length] = { ...written, bytes: Buffer.from(this.#buffer.subarray(startsAt, this.#at)) };
+    // Memory of its own: a part of Buffer's pool would keep all 64 KiB of it.
+    const bytes = Buffer.allocUnsafeSlow(this.#at - startsAt);
+    this.#buffer.copy(bytes, 0, startsAt, this.#at);
+    kept[earlier ? like : kept.length] = { ...written, bytes };
   }
 
   /** Ends the batch; undefined if it has no span. */

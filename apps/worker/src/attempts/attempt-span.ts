@@ -17,13 +17,20 @@ const VARYING = [
 
 /** What the spans of a subscription have in common: by subscription id, then by environment and event type. */
 const ofSubscriptions = new Map<string, { url: string; shapes: Record<Environment, Map<string, SpanShape>> }>();
-/** At this number the cache is emptied: that costs less than to track the last use for each span. */
-const MAX_SUBSCRIPTIONS = 2_000;
+/**
+ * Beyond this number of shapes the cache is emptied: that costs less than to track the last use for each span. With the
+ * spans that the tracer keeps of it, a shape takes about 3 KB, and a subscription may have 20 shapes.
+ */
+const MAX_SHAPES = 4_000;
+let shapeCount = 0;
 
 function shapeOf({ subscriptionId, url, environment, eventType }: BegunAttempt): SpanShape {
+  if (shapeCount > MAX_SHAPES) {
+    ofSubscriptions.clear();
+    shapeCount = 0;
+  }
   let known = ofSubscriptions.get(subscriptionId);
   if (known?.url !== url) {
-    if (ofSubscriptions.size >= MAX_SUBSCRIPTIONS) ofSubscriptions.clear();
     known = { url, shapes: { sandbox: new Map(), production: new Map() } };
     ofSubscriptions.set(subscriptionId, known);
   }
@@ -42,6 +49,7 @@ function shapeOf({ subscriptionId, url, environment, eventType }: BegunAttempt):
     };
     shape = { kind: 'client', name: `deliver ${eventType}`, attributes, varying: VARYING };
     shapes.set(eventType, shape);
+    shapeCount += 1;
   }
   return shape;
 }

@@ -1,0 +1,25 @@
+/** What is kept for the spans of attempts. */
+
+import { expect, it } from '@jest/globals';
+import { EVENT_TYPES } from '@posthorn/core';
+import type { SpanEnd, SpanShape } from '@posthorn/runtime';
+import { endAttemptSpan } from './attempt-span.ts';
+
+/** The shape of the span of an attempt to a subscription. */
+function shapeOf(subscriptionId: string, eventType: string): SpanShape {
+  let shape: SpanShape | undefined;
+  const span = { end: (end: SpanEnd) => (shape = end.shape) };
+  const begun = { subscriptionId, eventType, url: 'https://example.com/', environment: 'sandbox', attemptNumber: 1 };
+  const attempt = { span, job: { deliveryId: 'dlv_1' }, event: { id: 'evt_1' }, begun };
+  endAttemptSpan(attempt as never, { kind: 'timed_out' } as never, 'timeout');
+  return shape!;
+}
+
+it('keeps the shapes of spans, and a few thousand in all, however many types each subscription gets', () => {
+  const [type] = EVENT_TYPES;
+  const first = shapeOf('sub_0', type);
+  expect(shapeOf('sub_0', type)).toBe(first);
+  for (let i = 1; i < 600; i++) for (const other of EVENT_TYPES) shapeOf(`sub_${i}`, other);
+  expect(shapeOf('sub_0', type)).not.toBe(first);
+  expect(shapeOf('sub_0', type)).toEqual(first);
+});
