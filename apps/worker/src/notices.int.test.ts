@@ -1,6 +1,6 @@
 /** The notifier posts the notices of the partitions whose lease it holds, on a real Redis. */
-import { beforeEach, expect, it } from '@jest/globals';
-import { newReplayId, partitionOfId } from '@posthorn/core';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { DAY_MS, HOUR_MS, newReplayId, partitionOfId } from '@posthorn/core';
 import { createLogger, systemClock } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { addOutageNotice, waitingNotices } from '@posthorn/store';
@@ -13,14 +13,15 @@ beforeEach(async () => {
   const notice = { type: 'outage.ended', atMs: Date.now(), reason: 'dns', worker: 'w', sinceMs: 0 } as const;
   for (let i = 0; i < 25; i++) await addOutageNotice(store, notice);
 });
+afterEach(() => void jest.restoreAllMocks());
 
-type Send = (id: string) => Promise<number | SendResult>;
-type Report = Partial<Pick<NoticeContext, 'logger' | 'metrics'>>;
+type Send = (id: string, headers: Record<string, string>) => Promise<number | SendResult>;
+type Report = Partial<Pick<NoticeContext, 'logger' | 'metrics' | 'clock'>>;
 
 function contextOf(send: Send, report: Report = {}): NoticeContext {
   const sender: Sender = {
     async send({ headers }) {
-      const result = await send(headers['Service-Event-Id']!);
+      const result = await send(headers['Service-Event-Id']!, headers);
       return typeof result === 'number' ? { kind: 'responded', statusCode: result, ip: '127.0.0.1' } : result;
     },
     close: () => undefined,
@@ -80,6 +81,48 @@ it('waits with all others where none of a batch is accepted', async () => {
   });
   expect(posted).toHaveLength(10);
   expect(await waiting()).toHaveLength(25);
+});
+
+it.each([408, 429, 503])('waits longer each time with all of them where the response is %i', async (status) => {
+  let posts = 0;
+  const send = async () => {
+    posts += 1;
+    return status;
+  };
+  let nowMs = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const run = createNotifier(contextOf(send), [0]);
+  const postsAt = async (ms: number) => {
+    nowMs = ms;
+    posts = 0;
+    await run(new AbortController().signal);
+    return posts;
+  };
+  expect([await postsAt(0), await postsAt(999), await postsAt(1_000)]).toEqual([10, 0, 10]);
+  // 25 are two batches and a half.
+  expect([await postsAt(2_999), await postsAt(3_000)]).toEqual([0, 5]);
+});
+
+it('gives one up that was not accepted for a day', async () => {
+  const times = (await waiting()).map(({ atMs }) => atMs);
+  const given: (number | undefined)[] = [];
+  const metrics = { notice: () => undefined, noticeGivenUp: (count?: number) => void given.push(count) };
+  const runAt = (nowMs: number) => runOnce(async () => 503, { metrics, clock: { now: () => nowMs } });
+  await runAt(Math.min(...times) + DAY_MS);
+  expect([(await waiting()).length, given.length]).toEqual([25, 0]);
+  await runAt(Math.max(...times) + DAY_MS + 1);
+  expect([(await waiting()).length, given.length]).toEqual([0, 25]);
+});
+
+it('signs one with the time at which it is posted: receivers refuse what is old', async () => {
+  const nowMs = Date.now() + HOUR_MS;
+  const signed = new Set<string | undefined>();
+  const send: Send = async (_id, headers) => {
+    signed.add(headers['Service-Signature']?.split(',')[0]);
+    return 200;
+  };
+  await runOnce(send, { clock: { now: () => nowMs } });
+  expect([...signed]).toEqual([`t=${Math.floor(nowMs / 1000)}`]);
 });
 
 it('posts the others behind more than a batch of those that are always refused', async () => {
