@@ -9,7 +9,7 @@ const [MARK = '', UUID_TOKEN = '', ...TOKENS] = FREE.map((code) => String.fromCh
 
 /**
  * What a token stands for: the fields and values of a session snapshot (specification 2.2), and what lies between any
- * values. Stored: only append.
+ * values. Stored, so none may change or move. Each token has one: a 27th would have no token, and texts would lose it.
  */
 const FRAGMENTS = [
   '{"id":"',
@@ -38,7 +38,7 @@ const FRAGMENTS = [
   'expired',
   'created',
   'cancelled',
-] as const;
+] as const satisfies { length: 26 };
 const tokenOf = new Map<string, string>(FRAGMENTS.map((fragment, i) => [fragment, TOKENS[i] ?? '']));
 /** By the code of the token. */
 const fragmentAt: string[] = Array.from({ length: 0x20 }, () => '');
