@@ -74,8 +74,11 @@ export function eventIdOf(ref: EventRef): string {
 /** The ids that Posthorn and its client make: `evt_` and a lower-case UUID of version 7 or 4. */
 const UUID_ID = /^evt_([0-9a-f]{8})-([0-9a-f]{4})-([47])([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/;
 const ENVIRONMENT_LETTERS = ['s', 'p'];
-/** The first letter of a joint reference, by version: eight letters from these on, for the environment and the variant of the UUID. */
-const FIRST_MARKS = { 7: 'I', 4: 'h' } as const;
+/**
+ * The first and the last of the eight letters that a joint reference may begin with, by the version of the UUID: the
+ * letter says the environment and the variant.
+ */
+export const JOINT_MARKS = { 7: ['I', 'P'], 4: ['h', 'o'] } as const;
 const JOINT_REF = /^\/[I-Ph-o][A-Za-z0-9_-]{20}$/;
 const JOINT_DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{5}([I-Ph-o][A-Za-z0-9_-]{20})$/;
 
@@ -87,7 +90,7 @@ const JOINT_DELIVERY_ID = /^dlv_[A-Za-z0-9_-]{5}([I-Ph-o][A-Za-z0-9_-]{20})$/;
 export function jointRef({ id, environment }: { id: string; environment: Environment }): EventRef | undefined {
   const [, time, low, version, a, variant = '', b, rest] = UUID_ID.exec(id) ?? [];
   if (version === undefined) return undefined;
-  const first = version === '7' ? FIRST_MARKS[7] : FIRST_MARKS[4];
+  const first = JOINT_MARKS[version === '7' ? 7 : 4][0];
   const index = 4 * ENVIRONMENT_LETTERS.indexOf(environment.slice(0, 1)) + Number.parseInt(variant, 16) - 8;
   const bits = Buffer.from(`${time}${low}${a}${b}${rest}`, 'hex').toString('base64url');
   return `/${String.fromCharCode(first.charCodeAt(0) + index)}${bits}` as EventRef;
@@ -106,8 +109,8 @@ export function jointRefOf(deliveryId: string): EventRef | undefined {
 
 function unpackId(ref: EventRef): string {
   const mark = ref.charCodeAt(1);
-  const version = mark < FIRST_MARKS[4].charCodeAt(0) ? 7 : 4;
-  const variant = (8 + ((mark - FIRST_MARKS[version].charCodeAt(0)) % 4)).toString(16);
+  const version = mark < JOINT_MARKS[4][0].charCodeAt(0) ? 7 : 4;
+  const variant = (8 + ((mark - JOINT_MARKS[version][0].charCodeAt(0)) % 4)).toString(16);
   const hex = Buffer.from(ref.slice(2), 'base64url').toString('hex');
   const [time, low, a, b] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 15), hex.slice(15, 18)];
   return `evt_${time}-${low}-${version}${a}-${variant}${b}-${hex.slice(18)}`;
@@ -138,12 +141,15 @@ export function subscriptionIdOfKey(key: string): string {
 export function deliveryId(event: EventRef, subscriptionId: string, replayNonce = ''): string {
   if (replayNonce === '' && isJoint(event)) return `${deliveryIdPrefix(subscriptionId)}${event.slice(1)}`;
   const rest = hash('sha256', `${event}\n${subscriptionId}\n${replayNonce}`, 'base64url');
-  return `dlv_${hashText(subscriptionId)}${rest.slice(0, 20)}`;
+  return `${DELIVERY_ID_START}${hashText(subscriptionId)}${rest.slice(0, 20)}`;
 }
+
+/** How the ids of all deliveries begin. */
+export const DELIVERY_ID_START = 'dlv_';
 
 /** How the ids of all deliveries to one subscription begin. Those to another one may too, but hardly ever do. */
 export function deliveryIdPrefix(subscriptionId: string): string {
-  return `dlv_${hashText(subscriptionId).slice(0, 5)}`;
+  return `${DELIVERY_ID_START}${hashText(subscriptionId).slice(0, 5)}`;
 }
 
 /** The length of what `deliveryIdPrefix` returns. */

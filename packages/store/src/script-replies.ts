@@ -1,5 +1,5 @@
 /** Reads what the scripts of scripts.ts return: words, lists, jobs and events. */
-import { type EventRef, jointRefOf, type NextJob } from '@posthorn/core';
+import { type EventRef, jointRefOf, type NextJob, readJobId } from '@posthorn/core';
 import { ADDRESS_PLACES, DELIVERY_FIELDS, DELIVERY_PLACES, JOINT_JOB, VALUE_SEPARATOR } from './constants.ts';
 import { replyError } from './redis/storage-errors.ts';
 
@@ -31,9 +31,6 @@ export function oneOf<const T extends string>(words: readonly T[]): (reply: unkn
 export const createdState = oneOf(CREATED_STATES);
 const stateOfLetter = (letter: string) => createdState(CREATED_STATES.find((state) => state.startsWith(letter)));
 const storedPlace = oneOf(['own', 'other']);
-
-/** A job's id begins with that of its delivery. */
-const DELIVERY_ID_LENGTH = 30;
 
 export function list(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Error(`A script returned ${String(reply)}; expected a list`);
@@ -87,7 +84,7 @@ function foundJob(reply: unknown): FoundJob {
   address[ADDRESS_PLACES.url] = String(read[4]);
   const event = read[5];
   if (event === JOINT_JOB) {
-    const joint = readJoint(values, jointRefOf(id.slice(0, DELIVERY_ID_LENGTH)), subscriptionId);
+    const joint = readJoint(values, jointRefOf(readJobId(id).deliveryId), subscriptionId);
     return { id, delivery: joint.delivery, address, event: joint.event };
   }
   const delivery = valuesOrNull(values);

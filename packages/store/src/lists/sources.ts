@@ -1,5 +1,5 @@
 /** The indexes that lists of deliveries and others are read from, each as a source of candidates, newest first. */
-import { DELIVERY_ID, type DeliveryStatus, deliveryIdPrefix } from '@posthorn/core';
+import { DELIVERY_ID, DELIVERY_ID_START, type DeliveryStatus, deliveryIdPrefix } from '@posthorn/core';
 import { MAX_LAG_MS } from '../constants.ts';
 import { byStatusKey, bySubscriptionKey, failedKey, laneKey, prefixOfSubscription, succeededKey } from '../keys.ts';
 import type { Store } from '../store.ts';
@@ -102,9 +102,6 @@ export async function countStatus(store: Store, prefix: string, status: Delivery
   if (status === 'succeeded') counts.push(store.redis.xlen(succeededKey(prefix)));
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
-
-/** What the entries of streams leave out of an id. */
-const DELIVERY_ID_START = 'dlv_';
 
 /** The id in an entry of an address's stream: in full in format 1, else without what all ids of the address begin with. */
 function idInStream(subscriptionId: string, entry: string): string {

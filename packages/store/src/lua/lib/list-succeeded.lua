@@ -8,7 +8,7 @@ local newestSucceededMs = {}
 -- that its record outlives its entry in the stream of its address: lists of an address then look here.
 local function listSucceeded(id, created, endedAtMs)
   if storedFormat >= COMPACT_FORMAT and endedAtMs - created <= GRACE_MS then
-    local entry, newestMs = string.sub(id, 5), newestSucceededMs[prefix]
+    local entry, newestMs = string.sub(id, #DELIVERY_ID_START + 1), newestSucceededMs[prefix]
     if not newestMs or tonumber(created) >= tonumber(newestMs) then
       local reply = redis.pcall('XADD', KEY_SUCCEEDED, created .. '-*', 'd', entry, 'l', 0)
       if type(reply) ~= 'table' then

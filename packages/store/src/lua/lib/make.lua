@@ -79,7 +79,7 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
   call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))
   addToIndex(st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
   -- The beginning of the id follows from the subscription, which is in the stream's key.
-  addToStream(sub, nowMs, oldestMs, lifeMs, storedFormat >= COMPACT_FORMAT and string.sub(id, 10) or id)
+  addToStream(sub, nowMs, oldestMs, lifeMs, storedFormat >= COMPACT_FORMAT and string.sub(id, DELIVERY_PREFIX + 1) or id)
   if st == HELD then
     call('ZADD', KEY_HELD .. sub, nowMs, id)
     return 'held'
