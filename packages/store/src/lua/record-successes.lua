@@ -13,6 +13,7 @@
 --@include succeed
 --@include end-job
 --@include next-job
+--@include take-parked
 
 setRoom(perAddress, busy, dueBeforeMs)
 local reply, own, known, trials = {}, prefix, {[knownEvent] = true}, {}
