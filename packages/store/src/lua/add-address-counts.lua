@@ -77,18 +77,20 @@ local function or0(value) return tonumber(value) or 0 end
 
 local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
   local key = KEY_HEALTH .. sub
-  local old = call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok', 'ls')
+  local oldWindow, oldFailureRun, oldFirst, oldSuccessRun, kept, oldSince, noticedAtMs, wasTold, okMinute, oldLastSuccess =
+    unpack(call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok', 'ls'))
   -- These failures are not in a row: another worker has reported a success after the first of them.
-  if or0(firstFailedAtMs) < or0(old[10]) then failedInARow = 0 end
-  local failureRun = (succeeded > 0 and 0 or or0(old[2])) + failedInARow
-  local first = failureRun == 0 and '' or succeeded == 0 and or0(old[2]) > 0 and old[3] or firstFailedAtMs
-  local successRun = failed > 0 and succeededInARow or or0(old[4]) + succeeded
-  local since = or0(old[6])
-  local sinceMinute = since > 0 and math.floor(since / 60000) or or0(old[9]) + 1
-  local window, attempts, good = count(old[1] or '', minute, succeeded, failed, sinceMinute)
+  if or0(firstFailedAtMs) < or0(oldLastSuccess) then failedInARow = 0 end
+  local earlierRun = succeeded == 0 and or0(oldFailureRun) or 0
+  local failureRun = earlierRun + failedInARow
+  local first = failureRun == 0 and '' or earlierRun > 0 and oldFirst or firstFailedAtMs
+  local successRun = failed > 0 and succeededInARow or or0(oldSuccessRun) + succeeded
+  local since = or0(oldSince)
+  local sinceMinute = since > 0 and math.floor(since / 60000) or or0(okMinute) + 1
+  local window, attempts, good = count(oldWindow or '', minute, succeeded, failed, sinceMinute)
   call('HSET', key, 'w', window, 'q', failureRun, 'fq', first, 'u', successRun)
-  if or0(lastSucceededAtMs) > or0(old[10]) then call('HSET', key, 'ls', lastSucceededAtMs) end
-  local kept, hasMoreDigits = old[5], false
+  if or0(lastSucceededAtMs) > or0(oldLastSuccess) then call('HSET', key, 'ls', lastSucceededAtMs) end
+  local hasMoreDigits = false
   if errors ~= '' then
     local all = kept and cjson.decode(kept) or {}
     local before = errorTotal(all)
@@ -105,16 +107,16 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
     call('ZADD', KEY_FAILING, since, sub)
     call('PERSIST', key)
   end
-  if since > 0 and not ends and not old[8] and nowMs - or0(old[7]) >= HEALTH_NOTICE_GAP_MS then
+  if since > 0 and not ends and not wasTold and nowMs - or0(noticedAtMs) >= HEALTH_NOTICE_GAP_MS then
     call('HSET', key, 'told', 1, 'nat', nowMs)
     notify(nowMs, NOTICE_SUBSCRIPTION_FAILING, 's', sub, 'w', mostFrequent(kept), 'b', since)
   end
-  if not old[1] or begins or ends or since > 0 and hasMoreDigits then announce(sub) end
+  if not oldWindow or begins or ends or since > 0 and hasMoreDigits then announce(sub) end
   if ends then
     call('ZREM', KEY_FAILING, sub)
     call('HDEL', key, 'since', 'told')
     call('HSET', key, 'ok', minute)
-    if old[8] then notify(nowMs, NOTICE_SUBSCRIPTION_RECOVERED, 's', sub, 'b', since) end
+    if wasTold then notify(nowMs, NOTICE_SUBSCRIPTION_RECOVERED, 's', sub, 'b', since) end
   end
   if kept and (ends or since == 0 and successRun >= HEALTH_RUN) then call('HDEL', key, 'e') end
   if since == 0 or ends then call('PEXPIRE', key, healthLifeMs) end
