@@ -105,6 +105,13 @@ describe('the report on an unusable Redis', () => {
   it.each([
     ['one Redis', (port: number) => ({ REDIS_URL: `redis://:s3cret@127.0.0.1:${port}` }), undefined],
     [
+      'one Redis, whose commands wait',
+      (port: number) => ({ REDIS_URL: `redis://127.0.0.1:${port}` }),
+      Object.assign(new Error('Reached the max retries per request limit (which is 1).'), {
+        name: 'MaxRetriesPerRequestError',
+      }),
+    ],
+    [
       'sentinels',
       (port: number) => ({ REDIS_SENTINELS: [{ host: '127.0.0.1', port }] }),
       new Error(`All sentinels are unreachable. Retrying from scratch after 50ms. Last error: ${closed}`),

@@ -14,7 +14,7 @@ const MAX_REFUSAL_LENGTH = 4_096;
 
 /** Errors that only say that a connection ended, not why. */
 const NO_REASON =
-  /^(Connection is closed|Command aborted|Reached the max retries|Failed to refresh slots|None of startup nodes|\w+ (EPIPE|ECONNRESET))/;
+  /^(Connection is closed|Command aborted|The connection to Redis broke|Failed to refresh slots|None of startup nodes|\w+ (EPIPE|ECONNRESET))/;
 const SENTINELS_FAILED = /^All sentinels are unreachable[^:]*?(?:Last error: (.*))?$/s;
 /** The reply of a sentinel that watches no master of this name. */
 const NO_SUCH_MASTER = /^ERR No such master/;

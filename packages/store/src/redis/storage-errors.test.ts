@@ -26,6 +26,13 @@ describe('storage failures', () => {
     const error = new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN The cluster is down');
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: 'CLUSTERDOWN The cluster is down' });
   });
+  it('says what broke, not which option of the client limits the tries', () => {
+    const text =
+      'Reached the max retries per request limit (which is 1). Refer to "maxRetriesPerRequest" option for details.';
+    const error = Object.assign(new Error(text), { name: 'MaxRetriesPerRequestError' });
+    const message = 'The connection to Redis broke, and could not be made again';
+    expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message, cause: error });
+  });
   it('says that the server of a slot is away', () => {
     const error = new Error('Too many Cluster redirections. Last error: ReplyError: MOVED 9842 10.0.0.2:6379');
     const message = 'No connection to the server of slot 9842 (10.0.0.2:6379)';
