@@ -257,6 +257,9 @@ describe('a process that runs', () => {
     await expect(lease()).rejects.toThrow(reason);
     await expect(checkReady()).rejects.toThrow(reason);
     expect(told.mock.calls.slice(before)).toEqual([[expect.stringContaining(reason)]]);
+    // What a backup lacks is lost with it, so it comes second; and an app that starts would take the Redis for its own.
+    const advice = 'start Redis on the right folder, or restore a backup (docs/redis.md). Start or restart no app';
+    expect(told.mock.calls.slice(before)).toEqual([[expect.stringContaining(advice)]]);
     expect(await redis.keys(`${prefix}:*`)).toEqual([]);
     await redis.hset(key, data);
     await lease();

@@ -115,8 +115,9 @@ export class KnownFormat implements StoredFormat {
     if (found === undefined) {
       const reason =
         `Redis has lost the record of this installation (${installationKey(prefix)}): it was emptied, or another ` +
-        'server took its place. Nothing is accepted or delivered until the data are back: restore a backup ' +
-        '(docs/backups.md). To begin without them, restart all apps.';
+        'server took its place. Nothing is accepted or delivered until the data are back: start Redis on the right ' +
+        'folder, or restore a backup (docs/redis.md). Start or restart no app before that. To begin without the ' +
+        'data, restart all apps.';
       this.doubt();
       if (!this.#isGone) this.#onGone(reason);
       this.#isGone = true;
