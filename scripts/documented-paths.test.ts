@@ -1,4 +1,4 @@
-/** The documents name no file that does not exist, and link to no heading that does not. */
+/** The documents name no file and no function that does not exist, and link to no heading that does not. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from '@jest/globals';
@@ -15,6 +15,20 @@ it('each path in a document exists', () => {
   );
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter(({ path }) => !MADE.test(path) && !existsSync(join(root, path)))).toEqual([]);
+});
+
+it('each name of the code that a contributor reads is in the code', () => {
+  const files = globSync('{apps,packages,scripts,tests}/**/*.{ts,tsx,lua}', {
+    cwd: root,
+    exclude: ['**/{dist,node_modules}/**'],
+  });
+  const code = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
+  const names = ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/glossary.md'].flatMap((document) =>
+    Array.from(readFileSync(join(root, document), 'utf8').matchAll(/`([a-z]+[A-Z]\w*)`/g), ([, name = '']) => name),
+  );
+  expect(names.length).toBeGreaterThan(30);
+  // `fooBar` stands for any name.
+  expect(names.filter((name) => name !== 'fooBar' && !code.includes(name))).toEqual([]);
 });
 
 /** How GitHub names the anchor of a heading. */
