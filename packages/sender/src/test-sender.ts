@@ -26,13 +26,17 @@ const SENDERS = { deliveries: createSender, 'single requests': createOneOffSende
 type SenderKind = keyof typeof SENDERS;
 export const senderKinds = Object.keys(SENDERS) as SenderKind[];
 
-/** A sender that may connect to loopback and whose time limit no test reaches, unless `options` say otherwise. */
+/**
+ * A sender that may connect to loopback, whose time limit no test reaches and whose clock stands still, unless `options`
+ * say otherwise: on a busy machine, a receiver that closes a kept connection at once may seem to have taken seconds.
+ */
 export function testSender(options: Partial<SenderOptions> = {}, kind: SenderKind = 'deliveries'): Sender {
   const made = SENDERS[kind]({
     allowedNetworks: parseNetworks('127.0.0.0/8'),
     timeoutMs: 60_000,
     userAgent: 'Posthorn/test',
     resolve: createResolver(),
+    now: () => 0,
     ...options,
   });
   atEnd(() => made.close());
