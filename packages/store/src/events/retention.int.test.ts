@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { DAY_MS, type Event, eventRef, HOUR_MS, partitionOf } from '@posthorn/core';
 import {
   type CreatedDelivery,
+  changeSubscription,
   endDeliveries,
   heldBefore,
   keepEvent,
@@ -11,7 +12,19 @@ import {
   pruneFinished,
   storeEvent,
 } from '../index.ts';
-import { attempt, deliver, event, failure, loadOne, store, subscribe, time } from '../test-deliveries.ts';
+import {
+  attempt,
+  begin,
+  deliver,
+  event,
+  failure,
+  loadOne,
+  park,
+  release,
+  store,
+  subscribe,
+  time,
+} from '../test-deliveries.ts';
 import { RETENTION, RETENTION_SUCCEEDED } from '../test-store.ts';
 
 describe('retention', () => {
@@ -91,6 +104,21 @@ describe('retention', () => {
     expect(await laneLength(store, 'held', subscription.id)).toBe(0);
     expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY_MS);
   });
+  it.each(['as it is made', 'as its attempt is due', 'as it is released'])(
+    'keeps the event of a delivery that is held %s for longer than it is held: it can be replayed then',
+    async (when) => {
+      const subscription = await subscribe({ status: when === 'as it is made' ? 'paused' : 'active' });
+      const sent = event();
+      const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
+      const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
+      if (when === 'as it is released') await park(job);
+      await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+      if (when === 'as its attempt is due') await begin(job);
+      if (when === 'as it is released') await release('parked', subscription.id, 1);
+      expect(await loadOne(deliveryId)).toMatchObject({ status: 'held' });
+      expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY_MS);
+    },
+  );
   it('prunes index entries whose delivery has expired, and keeps the others', async () => {
     const subscription = await subscribe();
     const [gone] = await deliver([subscription.id]);
