@@ -26,17 +26,23 @@ export async function scanSortedSet(store: Store, key: string, scan: Scan): Prom
   if (after && isNewestFirst) toMs = Math.min(toMs, after.ms);
   else if (after) fromMs = Math.max(fromMs, after.ms);
   const found: Position[] = [];
-  // Many may share one millisecond (a large fan-out): those up to the position are passed over.
-  for (let offset = 0; found.length < count; offset += size) {
+  // Many may share one millisecond (a large fan-out): those up to the position are passed over. Further reads begin at
+  // the time of the last entry, since Redis walks to an offset entry by entry.
+  for (let offset = 0; found.length < count; ) {
     const flat = isNewestFirst
       ? await store.redis.zrevrangebyscore(key, toMs, fromMs, 'WITHSCORES', 'LIMIT', offset, size)
       : await store.redis.zrangebyscore(key, fromMs, toMs, 'WITHSCORES', 'LIMIT', offset, size);
-    for (const [id, score] of pairs(flat)) {
-      const entry = { ms: Number(score), id };
+    const entries = pairs(flat).map(([id, score]) => ({ ms: Number(score), id }));
+    for (const entry of entries) {
       const isNext = !after || (isNewestFirst ? newestFirst(after, entry) : newestFirst(entry, after)) < 0;
-      if (isNext && id.startsWith(idPrefix)) found.push(entry);
+      if (isNext && entry.id.startsWith(idPrefix)) found.push(entry);
     }
-    if (flat.length < 2 * size) break;
+    const lastMs = entries.at(-1)?.ms;
+    if (lastMs === undefined || entries.length < size) break;
+    const knownThen = lastMs === (isNewestFirst ? toMs : fromMs) ? offset : 0;
+    offset = knownThen + entries.filter(({ ms }) => ms === lastMs).length;
+    if (isNewestFirst) toMs = lastMs;
+    else fromMs = lastMs;
   }
   return found.slice(0, count);
 }
