@@ -82,6 +82,10 @@ it.each(files)('%s includes the parts that it uses, and no other', (file) => {
   }
 });
 
+it.each(files)('%s reads sorted sets from a score or a rank on: Redis walks to an offset entry by entry', (file) => {
+  expect(sources.get(file)).not.toMatch(/'LIMIT', (?!0\b)/);
+});
+
 it('each constant is used', () => {
   const words = new Set(allSources.match(/\w+/g));
   expect(Object.keys(CONSTANTS).filter((name) => !words.has(name))).toEqual([]);

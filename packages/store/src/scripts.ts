@@ -186,7 +186,7 @@ export const scripts = {
   aliveWorkers: script('withinMs:number', (reply) =>
     records(reply, 2).map(([state = '', seenAgoMs]) => ({ state, seenAgoMs: Number(seenAgoMs) })),
   ),
-  pruneIndex: script('key beforeMs offset limit', (reply) => {
+  pruneIndex: script('key beforeMs offset:number limit:number', (reply) => {
     const [lookedAt, removed] = list(reply).map(Number);
     return { lookedAt: lookedAt ?? 0, removed: removed ?? 0 };
   }),

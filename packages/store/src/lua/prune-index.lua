@@ -3,7 +3,9 @@
 -- removed}.
 --@include delivery-key
 
-local ids = call('ZRANGEBYSCORE', key, '-inf', beforeMs, 'LIMIT', offset, limit)
+-- By rank: to an offset among scores, Redis walks entry by entry, and a million may be kept.
+local last = math.min(offset + limit, call('ZCOUNT', key, '-inf', beforeMs)) - 1
+local ids = last < offset and {} or call('ZRANGE', key, offset, last)
 local removed = 0
 for _, id in ipairs(ids) do
   if call('EXISTS', deliveryKey(id)) == 0 then removed = removed + call('ZREM', key, id) end
