@@ -4,6 +4,7 @@ import { createJobQueues } from '@posthorn/queue';
 import {
   aliveWorkers,
   countFailingSince,
+  countStored,
   type FanOutContext,
   findUnavailable,
   oldestNotice,
@@ -12,7 +13,6 @@ import {
   type ProcessIdentity,
   readFormat,
   readServerState,
-  readBacklog as readStored,
 } from '@posthorn/store';
 import type { StoreAndQueue } from './context.ts';
 
@@ -45,7 +45,7 @@ export function openStorage(
 
 /** Resolves with counts of what is in Redis, jobs included. To be called once the storage is open. */
 export async function readBacklog({ store, jobQueues }: StoreAndQueue, nowMs: number) {
-  const [stored, jobs] = await Promise.all([readStored(store, nowMs), jobQueues.counts()]);
+  const [stored, jobs] = await Promise.all([countStored(store, nowMs), jobQueues.counts()]);
   return { ...stored, jobs };
 }
 

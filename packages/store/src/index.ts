@@ -72,6 +72,7 @@ export { advanceFormat, readFormat } from './format/raise-format.ts';
 export type { ProcessIdentity } from './format/stored-format.ts';
 export { partitionPrefix } from './keys.ts';
 export { freeLeases, giveUpLease, holdLease } from './leases.ts';
+export { countStored } from './lists/count-stored.ts';
 export { readCase } from './lists/explain.ts';
 export {
   type DeliveryFilter,
@@ -79,7 +80,6 @@ export {
   listErasures,
   listReplays,
   listSubscriptions,
-  readBacklog,
 } from './lists/lists.ts';
 export { BadCursor, type Page } from './lists/page.ts';
 export {

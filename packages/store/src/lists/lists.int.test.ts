@@ -2,6 +2,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { DAY_MS, type Verdict } from '@posthorn/core';
 import {
+  countStored,
   deleteSubscription,
   listAudit,
   listDeliveries,
@@ -9,7 +10,6 @@ import {
   loadDeliveries,
   pruneFinished,
   pruneSucceeded,
-  readBacklog,
   replayDelivery,
 } from '../index.ts';
 import {
@@ -243,7 +243,7 @@ describe('lists', () => {
       made.filter((one) => one.createdAtMs >= fromMs && one.createdAtMs <= toMs).map(({ id }) => id),
     );
     expect(await pages({ status: 'succeeded', fromMs, toMs }, 9)).toEqual(newest.filter((id) => between.has(id)));
-    expect((await readBacklog(store, time.nowMs)).deliveries.succeeded).toBe(150);
+    expect((await countStored(store, time.nowMs)).deliveries.succeeded).toBe(150);
     // What expires is pruned, the rest stays.
     const kept = newest.filter((_, i) => i % 4 !== 0);
     const gone = newest.filter((_, i) => i % 4 === 0);
@@ -253,7 +253,7 @@ describe('lists', () => {
       await pruneFinished(store, partition, 'succeeded', range);
       expect(await pruneSucceeded(store, partition, range)).toBeUndefined();
     }
-    expect((await readBacklog(store, time.nowMs)).deliveries.succeeded).toBe(kept.length);
+    expect((await countStored(store, time.nowMs)).deliveries.succeeded).toBe(kept.length);
     expect(await pages({ status: 'succeeded' }, 70)).toEqual(kept);
   });
   it('of an event contain its replays, and do not ask about each subscription that it was not replayed to', async () => {

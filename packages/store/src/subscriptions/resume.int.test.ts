@@ -4,12 +4,12 @@ import { type EventRef, eventRef, nextAddressState, partitionOf, releasedAtMs, t
 import {
   addressesToRelease,
   changeSubscription,
+  countStored,
   deleteSubscription,
   endDeliveries,
   laneLength,
   listSubscriptions,
   loadSubscriptions,
-  readBacklog,
   resumingAddresses,
   sendTrial,
   waitingNotices,
@@ -224,7 +224,7 @@ describe('a resume', () => {
     expect(items.map((item) => item.id)).toEqual([id]);
     expect((await listSubscriptions(store, { status: 'paused' }, { limit: 10 })).items).toEqual([]);
     expect((await listSubscriptions(store, {}, { limit: 10 })).items).toHaveLength(1);
-    expect((await readBacklog(store, time.nowMs)).subscriptions).toMatchObject({ active: 1, paused: 0 });
+    expect((await countStored(store, time.nowMs)).subscriptions).toMatchObject({ active: 1, paused: 0 });
   });
 });
 
@@ -339,7 +339,7 @@ describe('a test delivery', () => {
 });
 
 describe('the age of the oldest pending delivery', () => {
-  const age = async () => (await readBacklog(store, time.nowMs)).oldestPendingAgeMs;
+  const age = async () => (await countStored(store, time.nowMs)).oldestPendingAgeMs;
 
   it('counts from the release of a delivery that was held, also after it was parked', async () => {
     const { id, held } = await pausedWith(3);
