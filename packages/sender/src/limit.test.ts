@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, it, jest } from '@jest/globals';
 import { HOUR_MS } from '@posthorn/core';
-import { startReceiver } from '@posthorn/testing';
+import { eventually, startReceiver } from '@posthorn/testing';
 import { createResolver, createSender, parseNetworks } from './index.ts';
 
 function senderWith(timeoutMs: number) {
@@ -16,17 +16,21 @@ function senderWith(timeoutMs: number) {
  * the machine is. So no clock is read here. Both let the event loop read before they act.
  */
 it.each([
-  ['a receiver that never responds', 'a first request', 1],
-  ['a receiver that never responds any more', 'a kept connection', 2],
-])('gives %s up before a timer that is due 500 ms after the limit (%s)', async (_receiver, _connection, hangsAt) => {
+  ['a receiver that never responds', 'a first request'],
+  ['a receiver that never responds any more', 'a kept connection'],
+])('gives %s up before a timer that is due 500 ms after the limit (%s)', async (_receiver, connection) => {
   const limitMs = 250;
+  let isHanging = false;
   const receiver = await startReceiver((_request, response) => {
-    if (receiver.requests.length < hangsAt) response.writeHead(200).end();
+    if (!isHanging) response.writeHead(200).end();
   });
   const sender = senderWith(limitMs);
   const request = { url: receiver.url, headers: {}, body: '{}' };
   try {
-    for (let i = 1; i < hangsAt; i++) expect(await sender.send(request)).toMatchObject({ kind: 'responded' });
+    // On a busy machine, a response may take longer than the limit.
+    if (connection === 'a kept connection')
+      await eventually('a response', async () => (await sender.send(request)).kind === 'responded');
+    isHanging = true;
     const order: string[] = [];
     const attempt = sender.send(request).then(({ kind }) => order.push(kind));
     const late = new Promise<void>((resolve) => {
