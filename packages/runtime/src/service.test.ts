@@ -60,23 +60,26 @@ describe('stopServices', () => {
 });
 
 describe('runApp', () => {
-  /** Runs an app of three services as a process; `startB` is the code with which the second one starts. */
-  function run(startB: string) {
+  /**
+   * Runs an app of three services as a process that gets SIGTERM when it is ready. `startB` and `stopB` are the code with
+   * which the second service starts and stops. The process gets SIGTERM again when it prints `signal`.
+   */
+  function run(startB: string, stopB = '') {
     const index = JSON.stringify(join(import.meta.dirname, 'index.ts'));
     const core = JSON.stringify(join(import.meta.dirname, '../../core/src/index.ts'));
     const program = `
       import { createLogger, runApp } from ${index};
       import { StartError, StorageUnavailable } from ${core};
       const say = (text) => process.stdout.write(text + '\\n');
-      const service = (name, start = () => undefined) => ({
+      const service = (name, start = () => undefined, stop = () => undefined) => ({
         name,
         async start() { say('start ' + name); await start(); },
-        async stop() { say('stop ' + name); },
+        async stop() { say('stop ' + name); await stop(); },
       });
       const keepAlive = setInterval(() => undefined, 1_000);
       await runApp(() => ({
         http: { ...service('http'), describe: () => ({}) },
-        services: [service('a'), service('b', () => { ${startB} }), service('c')],
+        services: [service('a'), service('b', () => { ${startB} }, () => { ${stopB} }), service('c')],
         logger: createLogger({ app: 'test', level: 'info' }),
         graceMs: 60_000,
       }));`;
@@ -90,7 +93,8 @@ describe('runApp', () => {
       errors += data;
     });
     createInterface({ input: child.stdout }).on('line', (line) => {
-      if (!line.startsWith('{')) steps.push(line);
+      if (line === 'signal') child.kill('SIGTERM');
+      else if (!line.startsWith('{')) steps.push(line);
       else if (line.includes('service.start_retried')) retries.push(JSON.parse(line).err.message);
       else if (line.includes('"msg":"ready"')) child.kill('SIGTERM');
     });
@@ -120,5 +124,16 @@ describe('runApp', () => {
       if (globalThis.tries < 4) throw new StorageUnavailable('OOM');`;
     const { code, steps, retries } = await run(startB);
     expect([code, steps.filter((step) => step === 'start b').length, retries]).toEqual([0, 4, ['OOM']]);
+  });
+  it.each([
+    ['ignores a second signal that follows at once, as the one that npm sends', 0, 0, ['stop b', 'stop a']],
+    ['exits at once with 1 on a second signal after more than a second', 1_001, 1, ['stop b']],
+  ])('%s', async (_what, passedMs, code, steps) => {
+    const stopB = `
+      performance.now = () => ${passedMs};
+      say('signal');
+      return new Promise((resolve) => process.once('SIGTERM', resolve));`;
+    const ran = await run('performance.now = () => 0;', stopB);
+    expect([ran.code, ran.steps.slice(6)]).toEqual([code, steps]);
   });
 });

@@ -12,6 +12,9 @@ const START_RETRY_MS = 500;
 const OVERTIME_MS = 250;
 const MAX_OVERTIME_MS = 1_000;
 
+/** npm passes each signal on to its child. For one Ctrl-C, the process gets the terminal's signal and then npm's. */
+const REPEAT_MS = 1_000;
+
 /** A part of a process that starts and stops. Both are idempotent. */
 export interface Service {
   name: string;
@@ -43,7 +46,7 @@ export interface App<Http extends HttpServer = HttpServer> {
 /**
  * Runs an app until SIGTERM, SIGINT or the end of its supervisor, then stops it and exits. The exit code is 0 if all
  * work was finished. It is that of the `StartError` if one was thrown; otherwise 1 if the app could not start, had an
- * unexpected error, or did not stop within `graceMs`. A second signal exits at once.
+ * unexpected error, or did not stop within `graceMs`. A second signal, more than a second after the first, exits at once.
  */
 export async function runApp(build: () => App | Promise<App>): Promise<void> {
   let app: App;
@@ -57,9 +60,12 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
   const { http, services, logger } = app;
   const started: Service[] = [];
   let stopping = false;
+  let stoppingSinceMs = 0;
   const stop = async (why: Record<string, unknown>, exitCode: number) => {
-    if (stopping) process.exit(1);
+    if (stopping && performance.now() - stoppingSinceMs > REPEAT_MS) process.exit(1);
+    if (stopping) return;
     stopping = true;
+    stoppingSinceMs = performance.now();
     logger.info(why, 'stopping');
     const clean = await stopServices([...started, http], app.graceMs, logger);
     logger.info({ clean }, 'stopped');
