@@ -20,7 +20,7 @@ export const erasureSchema = z
     status: z
       .enum(ERASURE_STATUSES)
       .describe(
-        '`counting`: looks for events; `counted`: confirm or cancel it; `running`: erases; `waiting`: everything is found, some deliveries are to be sent first; `cancelled`: nothing was erased',
+        '`counting`: looks for events; `counted`: confirm or cancel it; `running`: erases; `waiting`: everything is found, some deliveries are to be sent first; `cancelled`: it was not confirmed, or was cancelled before its end, and `erased` says what was erased until then',
       ),
     unsent: z.enum(UNSENT_CHOICES).describe('What becomes of deliveries that have not ended'),
     found: z
