@@ -38,8 +38,10 @@ const INTRODUCTION = `<!-- Written by \`npm run generate-docs\` from the schemas
 
 # Settings
 
-Every process reads its settings from the environment once, at its start. An invalid or missing one ends it with exit code 1 and a message that names each variable. Durations are a number and
-\`ms\`, \`s\`, \`m\`, \`h\` or \`d\`. A blank variable counts as not set. A setting marked with * may be in a file instead: \`<NAME>_FILE\` is its path, and a list may then have one entry per line.
+Every process reads its settings from the environment once, at its start. An invalid or missing one ends it with exit
+code 1 and a message that names each variable. Durations are a number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`. A blank
+variable counts as not set. A setting marked with * may be in a file instead: \`<NAME>_FILE\` is its path, and a list may
+then have one entry per line.
 `;
 
 function cells({ name, apps, default: shown, means }: Row): string[] {
