@@ -52,6 +52,12 @@ describe('all', () => {
     expect(found(change)).toEqual([{ kind, message }]);
   });
 
+  it('says of workers that cannot write a heartbeat that Redis refuses changes, not that none is running', () => {
+    expect(found({ refusal: 'OOM', workers: [] })).toEqual([
+      { kind: 'writes_refused', message: 'Redis refuses changes: OOM' },
+    ]);
+  });
+
   it('is not well while addresses fail, and names incidents after them', () => {
     const problems = { total: 2, items: [] };
     const incident = { id: 'i', started_at: '', addresses: 3, subscription_ids: [], error_label: null, host: null };

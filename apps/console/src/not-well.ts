@@ -23,7 +23,8 @@ export function findNotWell({ refusal, triage, workers, hour, pendingMs, server 
   return [
     ...(refusal === null ? [] : [{ kind: 'writes_refused' as const, message: `Redis refuses changes: ${refusal}` }]),
     ...ofAddresses(triage),
-    ...ofWorkers(workers),
+    // Heartbeats are writes: while Redis refuses those, no worker seems alive, and none has to be started.
+    ...(refusal !== null && workers.length === 0 ? [] : ofWorkers(workers)),
     ...ofTraffic(hour, pendingMs),
     ...ofServer(server),
   ];

@@ -109,7 +109,13 @@ function Content({ overview }: { overview: Overview }) {
             />
           </SimpleGrid>
         </Section>
-        <Panel title="Workers" columns={workerColumns} rows={workers} layout="auto" none="No worker is running." />
+        <Panel
+          title="Workers"
+          columns={workerColumns}
+          rows={workers}
+          layout="auto"
+          none={overview.writes_refused === null ? 'No worker is running.' : 'Redis refuses what workers report.'}
+        />
       </SimpleGrid>
     </Stack>
   );

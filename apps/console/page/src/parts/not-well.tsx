@@ -38,7 +38,7 @@ function ReasonAlert({ reason: { kind, message }, overview }: { reason: NotWell;
       return (
         <Warning color="red" title="Redis refuses changes">
           It says: {overview.writes_refused}. Ingest accepts no events that it would store there, and nothing that is
-          there can be changed. See PosthornIngestRefusing in docs/runbooks.md.
+          there can be changed. See PosthornRedisRefusesWrites in docs/runbooks.md.
         </Warning>
       );
     case 'no_worker':
