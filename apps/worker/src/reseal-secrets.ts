@@ -2,10 +2,9 @@
 import { StorageUnavailable } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import type { SecretBox } from '@posthorn/signing';
-import { changeSubscription, listSubscriptions, type Store, type StoredSubscription } from '@posthorn/store';
+import { allSubscriptions, changeSubscription, type Store, type StoredSubscription } from '@posthorn/store';
 
 const RESEAL_EVERY_MS = 60_000;
-const PAGE = 200;
 /** Subscriptions that one line of the log names. */
 const MAX_NAMED = 100;
 
@@ -30,22 +29,17 @@ export async function resealSecrets({ store, secretBox, logger }: ResealContext)
   let resealed = 0;
   let firstError: unknown;
   const unopened: string[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await listSubscriptions(store, {}, { limit: PAGE, cursor });
-    for (const subscription of page.items) {
-      try {
-        if (!resealedCopy(secretBox, subscription)) continue;
-        await changeSubscription(store, subscription.id, (latest) => resealedCopy(secretBox, latest));
-        resealed += 1;
-      } catch (err) {
-        if (err instanceof StorageUnavailable) throw err;
-        firstError ??= err;
-        unopened.push(subscription.id);
-      }
+  for await (const subscription of allSubscriptions(store)) {
+    try {
+      if (!resealedCopy(secretBox, subscription)) continue;
+      await changeSubscription(store, subscription.id, (latest) => resealedCopy(secretBox, latest));
+      resealed += 1;
+    } catch (err) {
+      if (err instanceof StorageUnavailable) throw err;
+      firstError ??= err;
+      unopened.push(subscription.id);
     }
-    cursor = page.nextCursor ?? undefined;
-  } while (cursor !== undefined);
+  }
   if (resealed > 0) logger.info({ subscriptions: resealed, unopened: unopened.length }, 'secrets.resealed');
   if (unopened.length > 0) {
     const named = unopened.slice(0, MAX_NAMED);

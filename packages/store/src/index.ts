@@ -75,6 +75,7 @@ export { freeLeases, giveUpLease, holdLease } from './leases.ts';
 export { countStored } from './lists/count-stored.ts';
 export { readCase } from './lists/explain.ts';
 export {
+  allSubscriptions,
   type DeliveryFilter,
   listDeliveries,
   listErasures,

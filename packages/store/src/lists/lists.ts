@@ -56,6 +56,8 @@ export type DeliveryFilter = TimeRange &
 
 /** Ids of other addresses that a list passes over at most: some tens of milliseconds in all. */
 const MAX_PASSED_OVER = 100_000;
+/** Subscriptions that are read at once where all are. */
+const PAGE_OF_ALL = 200;
 
 /** A page of deliveries. `nowMs` only makes old ones of an address cheaper to find. Throws `BadCursor`. */
 export async function listDeliveries(
@@ -106,6 +108,16 @@ export async function listSubscriptions(
   const source = sortedSetSource(store, SUBSCRIPTION_ID, keys);
   const isWanted = (subscription: Subscription) => matches(subscription, { status, environment });
   return await readPage(source, (ids) => loadSubscriptions(store, ids), isWanted, request);
+}
+
+/** Every subscription, read a page at a time as they are needed. */
+export async function* allSubscriptions(store: Store): AsyncGenerator<StoredSubscription> {
+  let cursor: string | undefined;
+  do {
+    const { items, nextCursor } = await listSubscriptions(store, {}, { limit: PAGE_OF_ALL, cursor });
+    yield* items;
+    cursor = nextCursor ?? undefined;
+  } while (cursor !== undefined);
 }
 
 /** A page of bulk replays, newest first. Throws `BadCursor`. */
