@@ -1,4 +1,4 @@
-/** What an operator decides about a bulk replay that has begun: to continue it after its canary, or to cancel it. */
+/** What an operator decides about a bulk replay that has begun: to continue or cancel it; and the steps of the latter. */
 import { type AuditEntry, type DeliveryJob, isFinished, type ReplayStatus } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
 import { keptWhileUnfinishedMs, loadEntries, type StoredDelivery } from '../deliveries/delivery-record.ts';

@@ -1,5 +1,5 @@
 /** Rehearses a bulk replay of one address: finds what it would replay and what it would skip, and changes nothing. */
-import { DELIVERY_STATUSES, deliveryId, errorLabel, isCovered } from '@posthorn/core';
+import { deliveryId, errorLabel, isCovered } from '@posthorn/core';
 import { loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
 import { prefixOfEvent } from '../events/events.ts';
 import * as keys from '../keys.ts';
@@ -7,7 +7,7 @@ import type { Position } from '../lists/page.ts';
 import { scanSortedSet } from '../lists/sorted-set.ts';
 import type { Store } from '../store.ts';
 import type { ReplayScope } from './replay-count.ts';
-import { refusalOf } from './replays.ts';
+import { isReplayed, refusalOf } from './replays.ts';
 
 /** Records read at once: a few milliseconds of Redis. */
 const CHUNK = 250;
@@ -66,8 +66,6 @@ export async function rehearseReplay(
   return { count, underWay, tooLate, isComplete, error };
 }
 
-const FAILED = String(DELIVERY_STATUSES.indexOf('failed'));
-
 /** What a replay would do with one failed delivery. */
 async function fateOf(
   store: Store,
@@ -75,16 +73,12 @@ async function fateOf(
   nowMs: number,
 ): Promise<'replayable' | 'under_way' | 'too_late'> {
   if (refusalOf(store, failed, nowMs)) return 'too_late';
-  const { event, subscriptionId } = failed;
-  const prefix = keys.prefixOfSubscription(store, subscriptionId);
-  const [exists, [newest]] = await Promise.all([
-    store.redis.exists(keys.eventKey(prefixOfEvent(store, event), event)),
-    store.redis.zrange(keys.replaysOfKey(prefix, deliveryId(event, subscriptionId)), '-1', '-1'),
+  const [exists, isUnderWay] = await Promise.all([
+    store.redis.exists(keys.eventKey(prefixOfEvent(store, failed.event), failed.event)),
+    isReplayed(store, failed),
   ]);
   if (exists === 0) return 'too_late';
-  if (newest === undefined) return 'replayable';
-  // If the newest replay is gone, it has succeeded: a succeeded delivery is kept for less long than the failed one.
-  return (await store.redis.hget(keys.deliveryKey(prefix, newest), 'st')) === FAILED ? 'replayable' : 'under_way';
+  return isUnderWay ? 'under_way' : 'replayable';
 }
 
 function countLabel(labels: Map<string, number>, { attempts }: StoredDelivery): void {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import {
   CANARY_DELIVERIES,
   chunksOf,
+  DELIVERY_STATUSES,
   deliveryId,
   type EventRef,
   isCovered,
@@ -245,18 +246,23 @@ async function findNext(store: Store, replay: Replay, cursor: string | null, lim
   };
 }
 
-/** Those of the failed deliveries of an address that may be replayed, and have no replay that has not failed. */
+/** Those of the failed deliveries of an address that may be replayed, and are not. */
 async function notReplayed(store: Store, deliveries: StoredDelivery[], nowMs: number): Promise<StoredDelivery[]> {
   const may = deliveries.filter((failed) => refusalOf(store, failed, nowMs) === undefined);
-  const newestOf = async ({ event, subscriptionId }: StoredDelivery) =>
-    (await store.redis.zrange(replaysKeyOf(store, deliveryId(event, subscriptionId)), '-1', '-1'))[0];
-  const newest = await Promise.all(may.map(newestOf));
-  const replays = await loadExisting(
-    store,
-    newest.filter((id) => id !== undefined),
-  );
-  const failed = new Set(replays.filter(({ status }) => status === 'failed').map(({ id }) => id));
-  return may.filter((_, i) => newest[i] === undefined || failed.has(newest[i]));
+  const areReplayed = await Promise.all(may.map((failed) => isReplayed(store, failed)));
+  return may.filter((_, i) => !areReplayed[i]);
+}
+
+const FAILED = String(DELIVERY_STATUSES.indexOf('failed'));
+
+/**
+ * Whether the newest replay of a failed delivery's event to its address is unfinished or has succeeded. If it is gone, it
+ * has succeeded: a succeeded delivery is kept for less long than the failed one. step-replay.lua decides the same again.
+ */
+export async function isReplayed(store: Store, { event, subscriptionId }: StoredDelivery): Promise<boolean> {
+  const prefix = keys.prefixOfSubscription(store, subscriptionId);
+  const [newest] = await store.redis.zrange(keys.replaysOfKey(prefix, deliveryId(event, subscriptionId)), '-1', '-1');
+  return newest !== undefined && (await store.redis.hget(keys.deliveryKey(prefix, newest), 'st')) !== FAILED;
 }
 
 /** Lets a bulk replay go on or halts it, once its canary allows a verdict. */
