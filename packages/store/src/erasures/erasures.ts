@@ -12,7 +12,7 @@ import {
 import type { AuditNote } from '../audit.ts';
 import { GRACE_MS } from '../constants.ts';
 import * as keys from '../keys.ts';
-import { fieldList, runScript } from '../scripts.ts';
+import { fieldList, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
 
 /** Erasures that have not ended, at most: each may take passes over all events. */
@@ -66,17 +66,17 @@ export async function startErasure(
   return isStarted ? erasure : undefined;
 }
 
-/**
- * Confirms an erasure that counts or has counted, or ends the deliveries that a confirmed one waits for. Returns why not,
- * otherwise: it is gone, or its status.
- */
+/** Whether an erasure was changed as wanted. If not, it is gone, or has this status, from which it can't be. */
+type Advanced = ScriptResult<'advanceErasure'>;
+
+/** Confirms an erasure that counts or has counted, or ends the deliveries that a confirmed one waits for. */
 export async function confirmErasure(
   store: Store,
   erasure: Erasure,
   unsent: UnsentChoice,
   nowMs: number,
   { operator }: AuditNote,
-): Promise<'advanced' | 'gone' | ErasureStatus> {
+): Promise<Advanced> {
   const common = { nowMs, auditEntry: auditEntry('erasure.started', operator, { ...erasure, unsent }) };
   if (erasure.status === 'waiting' && erasure.unsent === 'deliver' && unsent === 'end')
     return await advance(store, erasure, { ...common, from: ['waiting'], to: 'waiting', fields: { unsent } });
@@ -88,45 +88,26 @@ export async function confirmErasure(
   });
 }
 
-/** Cancels an erasure that is not confirmed, and forgets what it has found. Returns why not, otherwise: it is gone, or its status. */
-export async function cancelErasure(
-  store: Store,
-  erasure: Erasure,
-  nowMs: number,
-): Promise<'advanced' | 'gone' | ErasureStatus> {
-  return await end(store, erasure, 'cancelled', ['counting', 'counted'], nowMs);
+/** Cancels an erasure that is not confirmed, and forgets what it has found. */
+export async function cancelErasure(store: Store, erasure: Erasure, nowMs: number): Promise<Advanced> {
+  return await end(store, erasure, { from: ['counting', 'counted'], to: 'cancelled', nowMs });
 }
 
-/**
- * Cancels an erasure that is running: nothing more is erased, and some seconds later it has the status `cancelled`.
- * Returns why not, otherwise: it is gone, or its status.
- */
+/** Cancels an erasure that is running: nothing more is erased, and some seconds later it has the status `cancelled`. */
 export async function cancelRunningErasure(
   store: Store,
   erasure: Erasure,
   nowMs: number,
   { operator }: AuditNote,
-): Promise<'advanced' | 'gone' | ErasureStatus> {
+): Promise<Advanced> {
   const fields = { cancelled_at: nowMs, cancelled_by: operator ?? '' };
   return await advance(store, erasure, { from: ['running'], to: 'running', nowMs, fields });
 }
 
 /** Ends an erasure with its counts, and forgets what it has found. */
-async function end(
-  store: Store,
-  erasure: Erasure,
-  to: ErasureStatus,
-  from: readonly ErasureStatus[],
-  nowMs: number,
-  entry?: AuditEntry,
-): Promise<'advanced' | 'gone' | ErasureStatus> {
-  const result = await advance(store, erasure, {
-    from,
-    to,
-    nowMs,
-    auditEntry: entry,
-    fields: { finished_at: nowMs, ...fieldsOfCounts(erasure.counts) },
-  });
+async function end(store: Store, erasure: Erasure, change: Omit<Advance, 'fields'>): Promise<Advanced> {
+  const fields = { finished_at: change.nowMs, ...fieldsOfCounts(erasure.counts) };
+  const result = await advance(store, erasure, { ...change, fields });
   if (result === 'advanced') await forgetProgress(store, erasure.id);
   return result;
 }
@@ -142,11 +123,11 @@ export async function settleErasure(
     case 'cancelled': {
       if (erasure.status !== 'running') return (await cancelErasure(store, erasure, nowMs)) === 'advanced';
       const entry = auditEntry('erasure.cancelled', erasure.cancelledBy, erasure);
-      return (await end(store, erasure, to, ['running'], nowMs, entry)) === 'advanced';
+      return (await end(store, erasure, { from: ['running'], to, nowMs, auditEntry: entry })) === 'advanced';
     }
     case 'done': {
       const entry = auditEntry('erasure.done', erasure.confirmedBy, erasure);
-      return (await end(store, erasure, to, ['running', 'waiting'], nowMs, entry)) === 'advanced';
+      return (await end(store, erasure, { from: ['running', 'waiting'], to, nowMs, auditEntry: entry })) === 'advanced';
     }
     default:
       return (await advance(store, erasure, { from: [erasure.status], to, nowMs })) === 'advanced';
@@ -162,7 +143,11 @@ interface Advance {
   fields?: Record<string, string | number>;
 }
 
-async function advance(store: Store, { id }: Erasure, { from, to, nowMs, auditEntry, fields = {} }: Advance) {
+async function advance(
+  store: Store,
+  { id }: Erasure,
+  { from, to, nowMs, auditEntry, fields = {} }: Advance,
+): Promise<Advanced> {
   return await runScript(store, 'advanceErasure', first(store), {
     id,
     from: ` ${from.join(' ')} `,
