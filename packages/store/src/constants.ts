@@ -26,7 +26,7 @@ import {
   type SubscriptionStatus,
   TEST_EVENT_TYPE,
 } from '@posthorn/core';
-import { COMPACT_FORMAT, FIRST_FORMAT } from './format/formats.ts';
+import { COMPACT_FORMAT, FIRST_FORMAT, PROCESS_FIELD } from './format/formats.ts';
 import * as keys from './keys.ts';
 
 /** The status that a subscription's key has between its deletion and the end of its last delivery. */
@@ -214,6 +214,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   SHARE_OF_ACTIVE: String(SHARE_OF_ACTIVE),
   MAX_ACTIVE_LOOKED_THROUGH: String(MAX_ACTIVE_LOOKED_THROUGH),
   DELIVERY_ID_START: text(DELIVERY_ID_START),
+  PROCESS_FIELD: text(PROCESS_FIELD),
   DELIVERY_PREFIX: String(DELIVERY_ID_PREFIX_LENGTH),
   RETRY_PRIORITY: String(RETRY_PRIORITY),
   OVERDUE_AFTER_MS: String(OVERDUE_AFTER_MS),

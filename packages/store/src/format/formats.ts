@@ -32,6 +32,9 @@ const INGEST_SIGN_MS = 150_000;
 /** Readiness probes are more frequent. */
 const PROBE_SIGN_MS = 120_000;
 
+/** Begins the field of a process in the record of the installation; its id follows. */
+export const PROCESS_FIELD = 'process:';
+
 /** A process as it is registered in the record of the installation. */
 export interface RegisteredProcess {
   app: string;

@@ -8,12 +8,12 @@ import {
   decideRaise,
   type FormatRecord,
   GONE_AFTER_MS,
+  PROCESS_FIELD,
   type RaiseDecision,
   READABLE,
   type RegisteredProcess,
 } from './formats.ts';
 
-const PROCESS = 'process:';
 /** A worker of 0.1.0 is removed from the list of workers after this. */
 const WORKER_SIGN_MS = 60_000;
 
@@ -27,12 +27,12 @@ interface FoundRecord extends FormatRecord {
 async function readRecord(store: Store): Promise<FoundRecord> {
   const { fields, ...read } = await runScript(store, 'readInstallation', installationKey(store.prefix), {});
   const numberIn = (field: string) => (fields.has(field) ? Number(fields.get(field)) : undefined);
-  const processes = [...fields].filter(([field]) => field.startsWith(PROCESS));
+  const processes = [...fields].filter(([field]) => field.startsWith(PROCESS_FIELD));
   return {
     ...read,
     raisedBy: fields.get('raised_by'),
     registrations: fields.get('registrations') ?? '',
-    processes: processes.map(([field, text]) => ({ id: field.slice(PROCESS.length), ...JSON.parse(text) })),
+    processes: processes.map(([field, text]) => ({ id: field.slice(PROCESS_FIELD.length), ...JSON.parse(text) })),
     settledSinceMs: numberIn('settled_since'),
     lookedAtMs: numberIn('looked_at'),
     checkedSinceMs: numberIn('checked_since'),
@@ -55,7 +55,7 @@ export async function advanceFormat(
   const key = installationKey(store.prefix);
   const record = await readRecord(store);
   const gone = record.processes.filter(({ seenAtMs }) => record.nowMs - seenAtMs >= GONE_AFTER_MS);
-  if (gone.length > 0) await store.redis.hdel(key, ...gone.map(({ id }) => PROCESS + id));
+  if (gone.length > 0) await store.redis.hdel(key, ...gone.map(({ id }) => PROCESS_FIELD + id));
   const registered = new Set(record.processes.map(({ id }) => id));
   const workers = record.format < readable.newest ? await aliveWorkers(store, WORKER_SIGN_MS) : [];
   const oldWorkers = workers.filter(({ id }) => !registered.has(id)).map(({ host, pid }) => `${host}:${pid}`);

@@ -4,11 +4,11 @@
  */
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
-import { StartError, StorageUnavailable } from '@posthorn/core';
+import { DAY_MS, HOUR_MS, StartError, StorageUnavailable } from '@posthorn/core';
 import { installationKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
-import { describeMismatch, FIRST_FORMAT, type FormatRange } from './formats.ts';
+import { describeMismatch, FIRST_FORMAT, type FormatRange, PROCESS_FIELD } from './formats.ts';
 
 /** The exit code of a process that can't read the stored format: EX_CONFIG of sysexits.h. No restart helps. */
 const EXIT_MISMATCH = 78;
@@ -19,7 +19,7 @@ const REFRESH_EVERY_MS = 5_000;
  */
 const TRUST_MS = 30_000;
 /** How far the clock of this process may differ from that of Redis: expiries and retries are due by the former. */
-const MAX_DIFFERENCE_MS = 86_400_000;
+const MAX_DIFFERENCE_MS = DAY_MS;
 
 /** How a process registers. */
 export interface ProcessIdentity {
@@ -125,7 +125,7 @@ export class KnownFormat implements StoredFormat {
     }
     const aheadMs = Date.now() - found.redisMs;
     if (Math.abs(aheadMs) > MAX_DIFFERENCE_MS) {
-      const hours = Math.round(Math.abs(aheadMs) / 3_600_000);
+      const hours = Math.round(Math.abs(aheadMs) / HOUR_MS);
       const difference = `${hours} hours ${aheadMs > 0 ? 'ahead of' : 'behind'} that of Redis`;
       const what = aheadMs > 0 ? 'what is held or waits for a retry would be due' : 'what it stores would expire';
       throw new StorageUnavailable(`the clock of this process is ${difference}, so ${what} too soon`);
@@ -162,7 +162,7 @@ export class KnownFormat implements StoredFormat {
     if (this.#identity === undefined || this.#mismatch !== undefined) return;
     const { redis, prefix } = this.#store;
     // A process that can't say goodbye is gone after a while.
-    await redis.hdel(installationKey(prefix), `process:${this.#identity.id}`).catch(() => undefined);
+    await redis.hdel(installationKey(prefix), PROCESS_FIELD + this.#identity.id).catch(() => undefined);
   }
 
   #refreshOnce(): Promise<void> {

@@ -29,7 +29,7 @@ local agreed = call('HGET', prefix, 'partition_count') or call('HGET', prefix, '
 if id ~= '' and format <= newest and oldestStored >= oldest and agreed == partitions then
   local process = cjson.decode(state)
   process.seenAtMs = redisMs()
-  if redis.pcall('HSET', prefix, 'process:' .. id, cjson.encode(process)) == 1 then
+  if redis.pcall('HSET', prefix, PROCESS_FIELD .. id, cjson.encode(process)) == 1 then
     call('HINCRBY', prefix, 'registrations', 1)
   end
   if begunAt == '' then
