@@ -54,9 +54,11 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
     keys: string[],
     timeoutMs: number,
   ): Promise<[key: string, member: string, score: string] | undefined> => {
-    // Two calls for the compiler: the types of the two methods have nothing in common.
-    connection ??= redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
-    if (connection.listenerCount('error') === 0) connection.on('error', onError);
+    if (!connection) {
+      // Two calls for the compiler: the types of the two methods have nothing in common.
+      connection = redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
+      connection.on('error', onError);
+    }
     const popped = connection.bzpopmin(...keys, timeoutMs / 1000);
     try {
       return (await withTimeLimit(timeoutMs + OVERDUE_MS, popped)) ?? undefined;
