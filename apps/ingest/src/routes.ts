@@ -210,12 +210,16 @@ async function publishInBatch(context: RoutesContext, call: Call, event: unknown
     const error = toAppError(thrown);
     if (error.status >= 500) {
       const { publisher, trace } = call;
-      const { id } = event as { id?: unknown };
-      const line = { err: error.cause, event_id: id, publisher: publisher.name, trace_id: trace?.traceId };
+      const line = { err: error.cause, event_id: idOf(event), publisher: publisher.name, trace_id: trace?.traceId };
       context.logger.warn(line, 'event.ingest_failed');
     }
     return error;
   }
+}
+
+/** The id in what a publisher sent as an event: both may be anything. */
+function idOf(event: unknown): unknown {
+  return (event as { id?: unknown } | null)?.id;
 }
 
 /** Ingests the events of a batch, several at once, those with the same id in turn. Returns the results in order. */
@@ -224,7 +228,7 @@ async function inOrderById(
   ingest: (event: unknown, i: number) => Promise<BatchResult>,
 ): Promise<BatchResult[]> {
   const results: BatchResult[] = [];
-  const groups = Map.groupBy(events.keys(), (i) => (events[i] as { id?: unknown } | null)?.id ?? Symbol('no id'));
+  const groups = Map.groupBy(events.keys(), (i) => idOf(events[i]) ?? Symbol('no id'));
   // All workers share this iterator: each group is taken once, in the order of the events.
   const queue = groups.values();
   // After a 503 the rest is not tried: each could wait for Redis, and the publisher has to repeat the batch.
