@@ -443,6 +443,33 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
+  it('accepts nothing while a master has lost its data, though another one has the record of the installation', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const on = await ownApps(env);
+    const client = ownClient({ REDIS_URL: nodes[0]!.url });
+    const slotOf = async (key: string) => Number(await client.call('CLUSTER', 'KEYSLOT', key));
+    const withRecord = ownerOf(await slotOf('posthorn:installation'));
+    const slots = await Promise.all(Array.from({ length: PARTITIONS }, (_, i) => slotOf(`{${i}}`)));
+    const emptied = [0, 1, 2].find((i) => i !== withRecord && slots.some((slot) => ownerOf(slot) === i))!;
+    const numbers = slots.flatMap((slot, i) => (ownerOf(slot) === emptied ? i : []));
+    const master = ownClient({ REDIS_URL: nodes[emptied]!.url });
+    const marks = numbers.map((i) => `posthorn:{${i}}:begun`);
+    const values = await Promise.all(marks.map((mark) => master.get(mark)));
+    await accepted(() => on.publish(sampleEvent()));
+    await master.flushall();
+    await eventually('a refusal', async () => (await on.publish(sampleEvent())).status === 503);
+    await eventually('the reason', async () => (await on.operate('GET', '/v1/overview')).status === 503);
+    expect((await on.operate('GET', '/v1/overview')).body.detail).toContain(
+      `Redis has lost the data of partitions ${numbers.join(', ')} of ${PARTITIONS}`,
+    );
+    expect((await fetch(`${on.ingestUrl}/readyz`)).status).toBe(503);
+    // As after a restore.
+    for (const [i, mark] of marks.entries()) await master.set(mark, values[i]!);
+    await accepted(() => on.publish(sampleEvent()));
+    expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
+  });
+
   it('answers publishers with 503 within seconds while it is unreachable; what they repeat is delivered later', async () => {
     const nodes = await startCluster();
     const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };

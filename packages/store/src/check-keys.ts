@@ -38,6 +38,7 @@ function fixedKeys(store: Store): [key: string, type: string][] {
     [keys.workingKey(prefix), 'hash'],
     [keys.workingCheckedKey(prefix), 'string'],
     [keys.topicsVersionKey(prefix), 'string'],
+    [keys.begunKey(prefix), 'string'],
     [keys.replaysKey(prefix), 'zset'],
     [keys.failingKey(prefix), 'zset'],
     [keys.activeReplaysKey(prefix), 'set'],

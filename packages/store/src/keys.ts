@@ -59,6 +59,8 @@ export const subscriptionsKeys = (prefix: string, status: SubscriptionStatus) =>
 export const topicKey = (prefix: string, topic: string) => `${prefix}:topic:${topic}`;
 /** A number that each change to topics of any partition changes: ingest keeps what it has matched as long as it stays the same. */
 export const topicsVersionKey = (prefix: string) => `${prefix}:topics_version`;
+/** In a Redis Cluster only: which beginning of the partition this is. */
+export const begunKey = (prefix: string) => `${prefix}:begun`;
 /** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them, or in `succeededKey`. */
 export const byStatusKey = (prefix: string, status: string) => `${prefix}:by_status:${status}`;
 /** Stream of the succeeded deliveries by creation; those that succeeded late, or in format 1, are in `byStatusKey`. */

@@ -69,6 +69,9 @@ export function openStore(
       error instanceof StartError ? onWarning(error.message) : onError(error),
     );
   });
+  redis.on('+node', () => {
+    if (state === 'open') format.lookAgain();
+  });
   return {
     name: 'store',
     store,

@@ -5,10 +5,12 @@
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { DAY_MS, HOUR_MS, StartError, StorageUnavailable } from '@posthorn/core';
+import { Cluster } from 'ioredis';
 import { installationKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { describeMismatch, FIRST_FORMAT, type FormatRange, PROCESS_FIELD } from './formats.ts';
+import { createLostPartitions } from './lost-partitions.ts';
 
 /** The exit code of a process that can't read the stored format: EX_CONFIG of sysexits.h. No restart helps. */
 const EXIT_MISMATCH = 78;
@@ -48,6 +50,7 @@ export class KnownFormat implements StoredFormat {
   readonly #identity: ProcessIdentity | undefined;
   readonly #onMismatch: (error: StartError) => void;
   readonly #onGone: (reason: string) => void;
+  readonly #lostPartitions: () => Promise<number[]>;
   readonly #leaving = new AbortController();
   #current = FIRST_FORMAT;
   #confirmedAtMs = Number.NEGATIVE_INFINITY;
@@ -59,7 +62,7 @@ export class KnownFormat implements StoredFormat {
 
   /**
    * `onMismatch` is called once if this process can't work with what is stored any more, `onGone` each time when Redis
-   * has lost the record.
+   * has lost the record, or the data of a partition.
    */
   constructor(
     store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
@@ -75,6 +78,7 @@ export class KnownFormat implements StoredFormat {
     this.#identity = options.identity;
     this.#onMismatch = options.onMismatch;
     this.#onGone = options.onGone;
+    this.#lostPartitions = createLostPartitions(store);
   }
 
   current(): number {
@@ -97,7 +101,8 @@ export class KnownFormat implements StoredFormat {
    * created the record of an empty installation beside other keys. Throws `StartError` if this process
    * can't read what is stored, or has another number of partitions: it decides where each key is stored, the first
    * process to start sets it, and it can't change while there are keys. Throws `StorageUnavailable` while its clock is
-   * far off or Redis has lost the record, or has a later one: whatever was accepted then would match nobody.
+   * far off, or Redis has lost the record or the data of a partition, or has later ones: whatever was accepted then
+   * would match nobody.
    */
   async join(isEmpty = false): Promise<boolean> {
     const { redis, prefix, partitions } = this.#store;
@@ -112,17 +117,7 @@ export class KnownFormat implements StoredFormat {
       version,
       ...this.#readable,
     });
-    if (found === undefined) {
-      const reason =
-        `Redis has lost the record of this installation (${installationKey(prefix)}): it was emptied, or another ` +
-        'server took its place. Nothing is accepted or delivered until the data are back: start Redis on the right ' +
-        'folder, or restore a backup (docs/redis.md). Start or restart no app before that. To begin without the ' +
-        'data, restart all apps.';
-      this.doubt();
-      if (!this.#isGone) this.#onGone(reason);
-      this.#isGone = true;
-      throw new StorageUnavailable(reason);
-    }
+    if (found === undefined) this.#refuse(`the record of this installation (${installationKey(prefix)})`);
     const aheadMs = Date.now() - found.redisMs;
     if (Math.abs(aheadMs) > MAX_DIFFERENCE_MS) {
       const hours = Math.round(Math.abs(aheadMs) / HOUR_MS);
@@ -138,11 +133,31 @@ export class KnownFormat implements StoredFormat {
           `Set PARTITIONS=${found.partitions}, or choose another KEY_PREFIX.`,
       );
     if (this.#mismatch) throw this.#mismatch;
+    // On one Redis, what has lost a partition has lost the record too.
+    const lost = redis instanceof Cluster ? await this.#lostPartitions() : [];
+    if (lost.length > 0) this.#refuse(`the data of partitions ${lost.join(', ')} of ${partitions}`);
     this.#current = found.format;
     this.#begunAt = found.begunAt;
     this.#isGone = false;
     this.#confirmedAtMs = sentAtMs;
     return found.hasOthers;
+  }
+
+  #refuse(what: string): never {
+    const reason =
+      `Redis has lost ${what}: it was emptied, or another server took its place. Nothing is accepted or delivered until ` +
+      'the data are back: start Redis on the right folder, or restore a backup (docs/redis.md). Start or restart no app ' +
+      'before that. To begin without the data, restart all apps.';
+    this.doubt();
+    if (!this.#isGone) this.#onGone(reason);
+    this.#isGone = true;
+    throw new StorageUnavailable(reason);
+  }
+
+  /** Repeats `join` now, for which nobody waits: a server of a Cluster is reached again, and may have lost its data. */
+  lookAgain(): void {
+    // A mismatch is reported by itself, and `keepUp` soon meets any other error.
+    if (this.#identity !== undefined && this.#mismatch === undefined) this.#refreshOnce().catch(() => undefined);
   }
 
   /** Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. */

@@ -1,0 +1,31 @@
+/** How a process notices that partitions have lost their data. */
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { allPrefixes, begunKey } from '../keys.ts';
+import { openTestStore } from '../test-store.ts';
+import { createLostPartitions } from './lost-partitions.ts';
+
+let { store, close }: Awaited<ReturnType<typeof openTestStore>> = {} as never;
+beforeEach(async () => {
+  ({ store, close } = await openTestStore(3));
+});
+afterEach(() => close());
+
+it('finds a partition without the mark that it had, until that is back', async () => {
+  const lost = createLostPartitions(store);
+  expect(await lost()).toEqual([]);
+  const key = begunKey(allPrefixes(store)[1]!);
+  const mark = await store.redis.get(key);
+  await store.redis.del(key);
+  expect([await lost(), await lost()]).toEqual([[1], [1]]);
+  // A process that has just started takes what it finds.
+  expect(await createLostPartitions(store)()).toEqual([]);
+  expect(await lost()).toEqual([1]);
+  await store.redis.set(key, mark!);
+  expect(await lost()).toEqual([]);
+});
+
+it('agrees on the marks with processes that start at the same time', async () => {
+  const several = Array.from({ length: 5 }, () => createLostPartitions(store));
+  await Promise.all(several.map((lost) => lost()));
+  expect(await Promise.all(several.map((lost) => lost()))).toEqual(several.map(() => []));
+});
