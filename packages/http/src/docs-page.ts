@@ -1,5 +1,10 @@
 /** Serves the OpenAPI document at `/openapi.json` and Swagger UI at `/docs`. */
-import express, { Router } from 'express';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { shareResult } from '@posthorn/runtime';
+import { Router } from 'express';
 // Not from the package itself, which would load a megabyte of code that runs in browsers.
 import absolutePath from 'swagger-ui-dist/absolute-path.js';
 import type { Api } from './api.ts';
@@ -48,6 +53,11 @@ const script = `SwaggerUIBundle({
 });
 `;
 
+const gzipped = promisify(gzip);
+
+/** The files of Swagger UI that the page loads. */
+const SWAGGER_UI = ['swagger-ui.css', 'swagger-ui-bundle.js'];
+
 /**
  * Returns a router for both. Call it after all routes are added. The page loads nothing from other servers; `back`
  * links to the app's own page, whose icon is `icon`.
@@ -67,6 +77,17 @@ export function docsRouter(api: Api, { back, icon = 'data:,' }: { back?: BackLin
   router.get('/docs', (_request, response) => void response.type('html').send(page(api.title, icon, back)));
   router.get('/docs/page.css', (_request, response) => void response.type('css').send(STYLES));
   router.get('/docs/show.js', (_request, response) => void response.type('js').send(script));
-  router.use('/docs', express.static(absolutePath(), { index: false, maxAge: '1h' }));
+  for (const name of SWAGGER_UI) {
+    // Read and compressed once, since everybody may ask for it: streamed, each request took an open file and 100 KB.
+    const content = shareResult(
+      async () => gzipped(await readFile(join(absolutePath(), name))),
+      Number.POSITIVE_INFINITY,
+    );
+    router.get(`/docs/${name}`, async (_request, response) => {
+      const body = await content();
+      // Every browser takes gzip.
+      response.set({ 'Cache-Control': 'public, max-age=3600', 'Content-Encoding': 'gzip' }).type(name).send(body);
+    });
+  }
   return router;
 }
