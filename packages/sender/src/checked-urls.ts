@@ -1,5 +1,5 @@
 /** Parses and checks the URL of a request. Results are cached, because the same URLs are used again and again. */
-import { atMost, bareHost, knownOrNew } from '@posthorn/core';
+import { atMost, bareHost } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';
 import { type AllowedNetworks, checkUrl } from './guard.ts';
 import type { SendResult } from './result.ts';
@@ -17,8 +17,15 @@ const MAX_URLS = 10_000;
 
 /** Returns a function that returns the checked URL, or the result of an attempt if the guard refuses the URL. */
 export function createCheckedUrls(allowed: AllowedNetworks): (url: string) => CheckedUrl | SendResult {
-  const checkedUrls = new LRUCache<string, CheckedUrl | SendResult>(atMost(MAX_URLS));
-  return (text) => knownOrNew(checkedUrls, text, (url) => checkedUrlOf(url, allowed));
+  const checkedUrls = new LRUCache<string, CheckedUrl>(atMost(MAX_URLS));
+  return (text) => {
+    const known = checkedUrls.get(text);
+    if (known) return known;
+    const checked = checkedUrlOf(text, allowed);
+    // A refusal is not kept: what is an IP of this machine now may be one of another machine later.
+    if (!('kind' in checked)) checkedUrls.set(text, checked);
+    return checked;
+  };
 }
 
 function checkedUrlOf(text: string, allowed: AllowedNetworks): CheckedUrl | SendResult {

@@ -120,5 +120,7 @@ export function indented(text: string): string {
 export function curlOf(request: { url: string; headers: Record<string, string>; body: string }): string {
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const headers = Object.entries(request.headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
-  return [`curl -g -i -X POST ${quoted(request.url)}`, ...headers, `  --data-raw ${quoted(request.body)}`].join(' \\\n');
+  return [`curl -g -i -X POST ${quoted(request.url)}`, ...headers, `  --data-raw ${quoted(request.body)}`].join(
+    ' \\\n',
+  );
 }
