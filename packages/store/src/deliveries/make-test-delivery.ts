@@ -1,5 +1,14 @@
 /** A test delivery: an event of its own, for one address (specification 1). */
-import { AppError, deliveryId, type Environment, eventRef, newTestEvent, type TraceContext } from '@posthorn/core';
+import {
+  AppError,
+  deliveryId,
+  type Environment,
+  eventIdIn,
+  eventRef,
+  newTestEvent,
+  partitionOf,
+  type TraceContext,
+} from '@posthorn/core';
 import { appendAudit } from '../audit.ts';
 import { type FanOutContext, makeDeliveries } from '../events/make-deliveries.ts';
 import { storeEvent } from '../events/store-event.ts';
@@ -31,7 +40,10 @@ export async function makeTestDelivery(
       fields: [{ path: 'environment', message: `This address is bound to ${boundTo}` }],
     });
   }
-  const event = newTestEvent(environment ?? (boundTo === 'both' ? 'sandbox' : boundTo), nowMs);
+  const made = newTestEvent(environment ?? (boundTo === 'both' ? 'sandbox' : boundTo), nowMs);
+  // In the partition of the address: in a Redis Cluster the test needs no other master.
+  const { partitions } = context.store;
+  const event = { ...made, id: eventIdIn(partitionOf(subscriptionId, partitions), partitions, made.id) };
   const ref = eventRef(event);
   const id = deliveryId(ref, subscriptionId);
   await appendAudit(context.store, { operator, action: 'subscription.tested', subscriptionId, deliveryId: id }, nowMs);
