@@ -1,6 +1,6 @@
 /** What replays guarantee on a real Redis, with time in the test’s hands. */
 import { describe, expect, it } from '@jest/globals';
-import { partitionOf, StorageUnavailable } from '@posthorn/core';
+import { DAY_MS, partitionOf, StorageUnavailable } from '@posthorn/core';
 import {
   activeReplays,
   addressesToRelease,
@@ -94,6 +94,14 @@ describe('a replay of one delivery', () => {
 });
 
 describe('a bulk replay', () => {
+  it('keeps the event of what it replays for as long as the new delivery may need it', async () => {
+    const { id } = await subscribe();
+    await failed(id);
+    time.nowMs += RETENTION;
+    expect(await run(await start(id))).toMatchObject({ replayed: 1 });
+    const [key] = await store.redis.keys(`${store.prefix}:*:event:*`);
+    expect(await store.redis.pexpiretime(key!)).toBe(time.nowMs + RETENTION + DAY_MS);
+  });
   it('that a failover loses right after its start is refused as unavailable, as if it had never been stored', async () => {
     const { id } = await subscribe();
     await failed(id);
