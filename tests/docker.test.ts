@@ -90,9 +90,11 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(services.worker!.environment)).not.toContain('OPERATOR_TOKENS');
     expect(Object.keys(services.ingest!.environment)).not.toContain('SECRET_ENCRYPTION_KEY');
   });
-  it('has a Redis that persists, never evicts, has a memory limit and requires a password, two workers, and no port open to the network', () => {
+  it('has a Redis that persists, never evicts, expires without a pause, has a memory limit and requires a password, two workers, and no port open to the network', () => {
     const { command, environment } = services.redis!;
-    expect(command.join(' ')).toMatch(/--appendonly yes --appendfsync always .*--maxmemory-policy noeviction/);
+    expect(command.join(' ')).toMatch(
+      /--appendonly yes --appendfsync always .*--maxmemory-policy noeviction --lazyfree-lazy-expire yes/,
+    );
     expect(interpolate(command[command.indexOf('--requirepass') + 1]!, required)).toBe(required.REDIS_PASSWORD);
     const limit = command[command.indexOf('--maxmemory') + 1]!;
     expect([interpolate(limit, {}), interpolate(limit, { REDIS_MAXMEMORY: '4gb' })]).toEqual(['1gb', '4gb']);

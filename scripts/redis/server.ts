@@ -34,6 +34,9 @@ const SETTINGS = [
   '',
   '--maxmemory-policy',
   'noeviction',
+  // Otherwise all stands still while it frees a long list that expires (docs/redis.md).
+  '--lazyfree-lazy-expire',
+  'yes',
   // With a limit Redis refuses writes when it is full; without one the kernel may kill it, or the apps.
   '--maxmemory',
   String(Math.floor(totalmem() / 2)),

@@ -41,6 +41,8 @@ export const GRACE_MS = DAY_MS;
 const MAX_NOTICES = 100_000;
 /** Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions again. */
 export const MAX_CHANGES = 1_000;
+/** Expired entries that each failed delivery removes from the list of its address: removing a million takes Redis 0.7 s. */
+const MAX_TRIMMED = 100;
 /** Kinds of errors kept for an address. */
 const MAX_ERROR_LABELS = 20;
 /** An address whose health changes again and again gets a notice of a failing period at most this often. */
@@ -199,6 +201,7 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words('HEALTH_', HEALTH_STATES),
   HEALTH_MINUTES: String(HEALTH_MINUTES),
   HEALTH_RUN: String(HEALTH_RUN),
+  MAX_TRIMMED: String(MAX_TRIMMED),
   MAX_ERROR_LABELS: String(MAX_ERROR_LABELS),
   HEALTH_NOTICE_GAP_MS: String(HEALTH_NOTICE_GAP_MS),
   ERASED: text(ERASED),

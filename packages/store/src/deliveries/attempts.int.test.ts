@@ -8,7 +8,7 @@ import {
   loadSubscriptions,
   rescueJobs,
 } from '../index.ts';
-import { partitionPrefix, queueKey } from '../keys.ts';
+import { failedKey, partitionPrefix, prefixOfSubscription, queueKey } from '../keys.ts';
 import {
   attempt,
   begin,
@@ -25,6 +25,21 @@ import {
 } from '../test-deliveries.ts';
 
 describe('attempts', () => {
+  it('that fail for good remove what expired from the list of their address, a hundred entries each', async () => {
+    const { id } = await subscribe();
+    const key = failedKey(prefixOfSubscription(store, id), id);
+    const pipeline = store.redis.pipeline();
+    for (let i = 0; i < 150; i++) pipeline.zadd(key, 1, `dlv_expired-${i}`);
+    await pipeline.exec();
+    const entries: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const [made] = await deliver([id]);
+      await attempt(made!.deliveryId, 1, failure);
+      entries.push(await store.redis.zcard(key));
+    }
+    expect(entries).toEqual([51, 2, 3]);
+  });
+
   it('are recorded once each', async () => {
     const subscription = await subscribe();
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];

@@ -14,7 +14,8 @@ local function fail(id, st, sub, created, reason, nowMs, expiresAtMs, retentionM
   move(id, created, st, FAILED)
   local failed = KEY_FAILED .. sub
   call('ZADD', failed, created, id)
-  call('ZREMRANGEBYSCORE', failed, '-inf', nowMs - 2 * retentionMs - GRACE_MS)
+  local expired = call('ZCOUNT', failed, '-inf', nowMs - 2 * retentionMs - GRACE_MS)
+  if expired > 0 then call('ZREMRANGEBYRANK', failed, 0, math.min(expired, MAX_TRIMMED) - 1) end
   call('PEXPIREAT', failed, expiresAtMs)
   local replayId = call('HGET', key, 'b')
   if replayId then countOutcome(replayId, id, reason == REASON_CANCELLED and 'cancelled' or 'failed') end
