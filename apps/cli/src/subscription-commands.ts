@@ -128,21 +128,7 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
     .command('pause <subscriptions...>')
     .description('pause addresses: their deliveries are held')
     .action(async (ids) => {
-      const paused: schemas.Subscription[] = [];
-      const refused: string[] = [];
-      for (const [i, id] of ids.entries()) {
-        try {
-          paused.push(await client.post(schemas.subscriptionSchema, pathOf(id, '/pause')));
-        } catch (error) {
-          if (!(error instanceof UserError)) throw error;
-          refused.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
-          // The others are paused all the same; but without a console, or if it refuses every call, none can be.
-          if ([404, 409].includes(error.status ?? 0)) continue;
-          const others = ids.slice(i + 1);
-          if (others.length > 0) refused.push(`Not tried: ${others.join(' ')}`);
-          break;
-        }
-      }
+      const { paused, refused } = await pauseNamed(client, ids);
       if (paused.length > 0) print.list(paused, columns, '');
       if (refused.length > 0) throw new UserError(refused.join('\n'));
     });
@@ -170,15 +156,7 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
       }
       const filter = { status_reason: reason, environment, q: search };
       const parts = only === undefined ? resumeMatching(client, filter) : resumeNamed(client, ids);
-      const results = await showAll(parts, (all) =>
-        print.list(all, resumeColumns, 'No matching subscription is paused.'),
-      );
-      if (results.some(({ result }) => result === 'resumed'))
-        print.say(
-          'Where the first held delivery fails, the address is paused again: see posthorn list --status paused.',
-        );
-      const refused = results.filter(({ result }) => result === 'refused' || result === 'not_found').length;
-      if (refused > 0) throw new UserError(`${refused} of ${results.length} could not be resumed.`);
+      await showResumed(parts, print);
     });
 
   program
@@ -207,6 +185,26 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
     });
 }
 
+/** Pauses the named addresses, one call for each. Returns also a line for each refusal, and one for those not tried. */
+async function pauseNamed(client: Client, ids: readonly string[]) {
+  const paused: schemas.Subscription[] = [];
+  const refused: string[] = [];
+  for (const [i, id] of ids.entries()) {
+    try {
+      paused.push(await client.post(schemas.subscriptionSchema, pathOf(id, '/pause')));
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      refused.push(ids.length === 1 ? error.message : `${id}: ${error.message}`);
+      // The others are paused all the same; but without a console, or if it refuses every call, none can be.
+      if ([404, 409].includes(error.status ?? 0)) continue;
+      const others = ids.slice(i + 1);
+      if (others.length > 0) refused.push(`Not tried: ${others.join(' ')}`);
+      break;
+    }
+  }
+  return { paused, refused };
+}
+
 const resumeMany = async (client: Client, body: object) =>
   await client.post(schemas.bulkResumeResultSchema, '/v1/subscriptions/resume', body);
 
@@ -219,4 +217,13 @@ function resumeMatching(client: Client, filter: object): AsyncGenerator<schemas.
 async function* resumeNamed(client: Client, ids: readonly string[]): AsyncGenerator<schemas.ResumeResult[]> {
   for (const some of chunksOf(ids, schemas.MAX_RESUMED))
     yield (await resumeMany(client, { subscription_ids: some })).data;
+}
+
+/** Prints what came of a resume. Throws `UserError` if an address could not be resumed. */
+async function showResumed(parts: AsyncGenerator<schemas.ResumeResult[]>, print: Printer): Promise<void> {
+  const results = await showAll(parts, (all) => print.list(all, resumeColumns, 'No matching subscription is paused.'));
+  if (results.some(({ result }) => result === 'resumed'))
+    print.say('Where the first held delivery fails, the address is paused again: see posthorn list --status paused.');
+  const refused = results.filter(({ result }) => result === 'refused' || result === 'not_found').length;
+  if (refused > 0) throw new UserError(`${refused} of ${results.length} could not be resumed.`);
 }
