@@ -133,7 +133,7 @@ export function sharedSettings(defaultPort: number) {
       durationMs.refine((ms) => ms >= DAY_MS, 'must be at least 1d').default(DEFAULT_RETENTION_SUCCEEDED_MS),
       'Delivery',
       '`7d`',
-      'how long succeeded deliveries are kept, and [events](architecture.md#how-long-data-is-kept) whose deliveries have all succeeded or that matched nobody, with their ids: at least a day, at most `RETENTION`',
+      'how long succeeded deliveries are kept, and [events](architecture.md#how-long-data-is-kept) whose deliveries have all succeeded or that matched nobody, with their ids: at least a day, at most `RETENTION`, which is the default where it is shorter',
     ),
     SHUTDOWN_GRACE: setting(
       timerMs.default(20_000),
