@@ -18,7 +18,7 @@ it('each path in a document exists', () => {
 });
 
 it('each name of the code that a contributor reads is in the code', () => {
-  const files = globSync('{apps,packages,scripts,tests}/**/*.{ts,tsx,lua}', {
+  const files = globSync(['*.ts', '{apps,packages,scripts,tests}/**/*.{ts,tsx,lua}'], {
     cwd: root,
     exclude: ['**/{dist,node_modules}/**'],
   });
@@ -26,7 +26,7 @@ it('each name of the code that a contributor reads is in the code', () => {
   const names = ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/glossary.md'].flatMap((document) =>
     Array.from(readFileSync(join(root, document), 'utf8').matchAll(/`([a-z]+[A-Z]\w*)`/g), ([, name = '']) => name),
   );
-  expect(names.length).toBeGreaterThan(30);
+  expect(names.length).toBeGreaterThan(15);
   // `fooBar` stands for any name.
   expect(names.filter((name) => name !== 'fooBar' && !code.includes(name))).toEqual([]);
 });
