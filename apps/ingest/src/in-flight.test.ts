@@ -58,6 +58,20 @@ describe('what a publisher has in flight', () => {
     expect(order).toEqual([0, 1, 2, 3]);
   });
 
+  it('does not overtake what waits, however light it is: a large fan-out would wait for ever', async () => {
+    const { add, running } = started();
+    const order: string[] = [];
+    for (const [name, weight] of Object.entries({ first: 1, heavy: MAX, light: 1 }))
+      void add('a', weight).then(() => order.push(name));
+    await settled();
+    expect(running).toHaveLength(1);
+    for (let i = 0; i < 3; i++) {
+      running[i]!.end();
+      await settled();
+    }
+    expect(order).toEqual(['first', 'heavy', 'light']);
+  });
+
   it('may be heavier than the limit if it is alone', async () => {
     const { add, running } = started();
     void add('a', 2 * MAX);

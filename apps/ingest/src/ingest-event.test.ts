@@ -1,4 +1,4 @@
-/** What an event counts as among those that its publisher has in flight to Redis. */
+/** Which events a key may publish, and what one counts as among those that its publisher has in flight to Redis. */
 import { describe, expect, it } from '@jest/globals';
 import { partitionOf } from '@posthorn/core';
 import { MAX_DELIVERIES } from '@posthorn/store';
@@ -48,4 +48,14 @@ describe('an event', () => {
   it('is in the line of its partition where partitions may be on several nodes', async () => {
     expect(await lineOf({ spansPartitions: false })).toMatchObject({ partition: partitionOf('evt_1', 16) });
   });
+});
+
+it.each([
+  ['sandbox', 'production'],
+  ['production', 'sandbox'],
+] as const)('a key for %s publishes nothing to %s', async (ofKey, environment) => {
+  const context = { clock: { now: () => 0 }, maxEventBytes: 100_000 } as unknown as IngestContext;
+  const event = { type: 'session.approved', environment, data: { id: 's', status: 'approved' } };
+  const publishing = ingestEvent(context, event, { name: 'one', environment: ofKey });
+  await expect(publishing).rejects.toMatchObject({ code: 'forbidden_environment' });
 });

@@ -129,6 +129,14 @@ describe('a delivery', () => {
     expect([await one.send(eventOf()), await other.send(eventOf())]).toEqual([200, 200]);
     expect([one.processed.length, other.processed.length]).toEqual([1, 0]);
   });
+  it('gets 503 while another process has its event, also after this one has failed with it', async () => {
+    const store = memoryStore();
+    const onEvent = () => Promise.reject(new Error('a bug'));
+    const [one, other] = [receiverWith({ store, onEvent }), receiverWith({ store })];
+    expect(await one.send(eventOf())).toBe(200);
+    await other.deliver(eventOf());
+    expect(await one.deliver(eventOf())).toMatchObject(later);
+  });
   it('gets 503 while too many events are in progress, and while the store is not available', async () => {
     const { deliver, send } = receiverWith({ maxInProgress: 1 });
     const first = await deliver(eventOf());
