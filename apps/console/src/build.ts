@@ -71,7 +71,6 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     identity: { id: randomUUID(), app: 'console', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
-  const secretBox = createSecretBox(settings.SECRET_ENCRYPTION_KEY);
   registerInstallation(registry, {
     isOpen: storage.isOpen,
     read: () => readInstallation({ store, jobQueues }, clock.now),
@@ -79,14 +78,6 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
   });
   const failures = createAuthFailures({ registry, logger });
   const operators = new Operators({ store, settings, failures, clock });
-  const tail = new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger });
-  const published = new FeedHub({
-    store,
-    feed: 'sandbox_events',
-    decode: decodePublished,
-    waitsForWriters: true,
-    logger,
-  });
   const limit = limitCalls(
     limitPerSecond({
       redis: store.redis,
@@ -95,26 +86,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
     }),
   );
-  const context: ConsoleContext = {
-    tail,
-    published,
-    settings,
-    store,
-    directory: createDirectory(store),
-    jobQueues,
-    operators,
-    validationSender: createOneOffSender({
-      allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
-      timeoutMs: settings.ATTEMPT_TIMEOUT,
-      userAgent: USER_AGENT,
-      resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
-    }),
-    secretBox,
-    fingerprints: createFingerprints(settings.SECRET_ENCRYPTION_KEY, 'posthorn fingerprint', 'hex'),
-    tracing,
-    clock,
-    logger,
-  };
+  const context = consoleContext({ settings, store, jobQueues, operators, tracing, clock, logger });
   const api = createOperatorApi(context, [operators.requireOperator, limit]);
   const http = serveApi({
     api,
@@ -140,7 +112,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       ...http,
       async stop(graceMs) {
         // The server waits for all responses: the streams must end first.
-        await Promise.all([tail.stop(), published.stop()]);
+        await Promise.all([context.tail.stop(), context.published.stop()]);
         await http.stop(graceMs);
       },
     },
@@ -149,7 +121,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       storage,
       // A warning: with a lost key, this is where operators give each address a new secret.
       checkAtStart('encryption keys', () =>
-        checkSecrets(store, secretBox.opens).catch((error: unknown) => {
+        checkSecrets(store, context.secretBox.opens).catch((error: unknown) => {
           if (!(error instanceof StartError)) throw error;
           logger.warn({}, error.message);
         }),
@@ -157,6 +129,33 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     ],
     logger,
     graceMs: settings.SHUTDOWN_GRACE,
+  };
+}
+
+/** Adds what the routes alone use to what the process has. */
+function consoleContext(
+  shared: Pick<ConsoleContext, 'settings' | 'store' | 'jobQueues' | 'operators' | 'tracing' | 'clock' | 'logger'>,
+): ConsoleContext {
+  const { settings, store, logger } = shared;
+  return {
+    ...shared,
+    tail: new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger }),
+    published: new FeedHub({
+      store,
+      feed: 'sandbox_events',
+      decode: decodePublished,
+      waitsForWriters: true,
+      logger,
+    }),
+    directory: createDirectory(store),
+    validationSender: createOneOffSender({
+      allowedNetworks: settings.ALLOWED_PRIVATE_NETWORKS,
+      timeoutMs: settings.ATTEMPT_TIMEOUT,
+      userAgent: USER_AGENT,
+      resolve: createResolver({ servers: settings.DNS_SERVERS, attemptTimeoutMs: settings.ATTEMPT_TIMEOUT }),
+    }),
+    secretBox: createSecretBox(settings.SECRET_ENCRYPTION_KEY),
+    fingerprints: createFingerprints(settings.SECRET_ENCRYPTION_KEY, 'posthorn fingerprint', 'hex'),
   };
 }
 
