@@ -1,5 +1,6 @@
 /** One event: its body and its deliveries. */
 import { Button, Stack } from '@mantine/core';
+import type { PublishedEvent } from '@posthorn/operator-api';
 import { IconEraser } from '@tabler/icons-react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
@@ -48,26 +49,7 @@ export function EventPage() {
         {({ event, text }) => (
           <Stack>
             <Section title="Details">
-              <Facts
-                facts={{
-                  Id: <Copyable value={event.id} what="id" />,
-                  Environment: event.environment,
-                  'Same id in':
-                    event.also_in.length > 0 &&
-                    event.also_in.map((other) => (
-                      <PageLink key={other} to={`?environment=${other}`}>
-                        {other}
-                      </PageLink>
-                    )),
-                  Session: event.erased_at === null && (
-                    <PageLink to={searchPath('session_id', String(event.data.id))}>{String(event.data.id)}</PageLink>
-                  ),
-                  'Created at the publisher': <Instant at={event.created_at} />,
-                  Accepted: <Instant at={event.accepted_at} />,
-                  Trace: event.trace_id !== null && <Copyable value={event.trace_id} what="trace id" />,
-                  'Payload erased': event.erased_at !== null && <Instant at={event.erased_at} />,
-                }}
-              />
+              <Details event={event} />
             </Section>
             <Section title="Body">
               {event.erased_at === null ? (
@@ -94,6 +76,31 @@ export function EventPage() {
         )}
       </Loaded>
     </PageBody>
+  );
+}
+
+function Details({ event }: { event: PublishedEvent }) {
+  return (
+    <Facts
+      facts={{
+        Id: <Copyable value={event.id} what="id" />,
+        Environment: event.environment,
+        'Same id in':
+          event.also_in.length > 0 &&
+          event.also_in.map((other) => (
+            <PageLink key={other} to={`?environment=${other}`}>
+              {other}
+            </PageLink>
+          )),
+        Session: event.erased_at === null && (
+          <PageLink to={searchPath('session_id', String(event.data.id))}>{String(event.data.id)}</PageLink>
+        ),
+        'Created at the publisher': <Instant at={event.created_at} />,
+        Accepted: <Instant at={event.accepted_at} />,
+        Trace: event.trace_id !== null && <Copyable value={event.trace_id} what="trace id" />,
+        'Payload erased': event.erased_at !== null && <Instant at={event.erased_at} />,
+      }}
+    />
   );
 }
 

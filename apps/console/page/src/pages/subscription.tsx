@@ -48,6 +48,7 @@ export function SubscriptionPage() {
 function Content({ subscription }: { subscription: Subscription }) {
   const { id, status, status_reason: reason, paused_since: pausedSince, held_deliveries: held } = subscription;
   const attempts = useAddressAttempts(id);
+  const releaseRate = useOverview().data?.rules.release_rate;
   return (
     <Stack>
       {status !== 'paused' || subscription.health.state === 'failing' ? (
@@ -79,7 +80,7 @@ function Content({ subscription }: { subscription: Subscription }) {
         <FigureCard
           label="Held deliveries"
           value={countText(held)}
-          hint={releaseText(subscription, useOverview().data?.rules.release_rate)}
+          hint={releaseText(subscription, releaseRate)}
           to={`/deliveries?subscription_id=${id}&status=held`}
         />
         <FigureCard
