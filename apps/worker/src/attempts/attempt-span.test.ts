@@ -1,14 +1,13 @@
 /** What is kept for the spans of attempts. */
-
 import { expect, it } from '@jest/globals';
 import { EVENT_TYPES } from '@posthorn/core';
-import type { SpanEnd, SpanShape } from '@posthorn/runtime';
+import type { Span, SpanShape } from '@posthorn/runtime';
 import { endAttemptSpan } from './attempt-span.ts';
 
 /** The shape of the span of an attempt to a subscription. */
 function shapeOf(subscriptionId: string, eventType: string): SpanShape {
   let shape: SpanShape | undefined;
-  const span = { end: (end: SpanEnd) => (shape = end.shape) };
+  const span: Pick<Span, 'end'> = { end: (end) => (shape = end.shape) };
   const begun = { subscriptionId, eventType, url: 'https://example.com/', environment: 'sandbox', attemptNumber: 1 };
   const attempt = { span, job: { deliveryId: 'dlv_1' }, event: { id: 'evt_1' }, begun };
   endAttemptSpan(attempt as never, { kind: 'timed_out' } as never, 'timeout');

@@ -110,7 +110,7 @@ describe('retention', () => {
       const subscription = await subscribe({ status: when === 'as it is made' ? 'paused' : 'active' });
       const sent = event();
       const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
-      const job = { deliveryId, generation: 0, subscriptionId: subscription.id };
+      const job = { deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(sent) };
       if (when === 'as it is released') await park(job);
       await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
       if (when === 'as its attempt is due') await begin(job);

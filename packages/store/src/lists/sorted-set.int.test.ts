@@ -32,7 +32,7 @@ it.each(['newest_first', 'oldest_first'] as const)(
     expect(await scan({ fromMs: 7_000, toMs: 8_000, count: 20 })).toEqual(
       wanted.filter(({ ms }) => ms >= 7_000 && ms <= 8_000).slice(0, 20),
     );
-    const offsets = read.mock.calls.map((call) => Number(call[5]));
+    const offsets = read.mock.calls.map((call: readonly unknown[]) => Number(call[5]));
     expect(Math.max(...offsets)).toBeLessThanOrEqual(4_500);
     expect(offsets.length).toBeGreaterThan(9);
   },
