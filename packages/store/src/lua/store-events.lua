@@ -36,64 +36,53 @@ local function keptText(key, newText)
   return string.sub(text, 1, dataAt)
 end
 
--- Stores an event whose id is new; into a joint record `make` writes it, with its delivery. Returns what is stored under
--- an id that is taken, as the script does; false if it is new.
-local function storeUnlessTaken(event, text, expiresAtMs, other, asJoint)
-  if other ~= '' and call('EXISTS', KEY_EVENT .. other) == 1 then
-    return {asJoint and keptText(KEY_EVENT .. other, text) or call('HGETALL', KEY_EVENT .. other), 'other'}
-  end
-  local key = KEY_EVENT .. event
-  if asJoint then return call('EXISTS', key) == 1 and {call('HGETALL', key)} end
-  return not call('SET', key, text, 'NX', 'PXAT', expiresAtMs) and {keptText(key, text)}
-end
-
--- Adds an event to the search index. Each term takes six characters: two name its list, four are its mark. All entries
--- of a list are of one slice of time, so the list expires as a whole.
-local function addToSearch(slice, searchUntilMs, terms, entry)
-  for i = 1, #terms, 6 do
-    local list = KEY_SEARCH .. slice .. string.sub(terms, i, i + 1)
-    if call('RPUSH', list, string.sub(terms, i + 2, i + 5) .. entry) == 1 then call('PEXPIREAT', list, searchUntilMs) end
-  end
-end
-
--- Stores the next event with its deliveries, unless it is `isOutdated`. Returns its part of the reply.
-local function storeNext(eventPrefix, partition, slice, searchUntilMs, isOutdated)
-  local event, kind, nowMs, text, expiresAtMs, other, isPart, terms, entry, deliveryCount = events()
-  prefix = eventPrefix
-  local asJoint = string.byte(event) == JOINT_SLASH
-  local kept = isOutdated and {'outdated'} or storeUnlessTaken(event, text, expiresAtMs, other, asJoint)
-  local states, fields = '', nil
-  if not kept then
-    if isPart ~= '' then call('ZADD', KEY_FANNING_OUT, nowMs, event) end
-    addToSearch(slice, searchUntilMs, terms, entry)
-    fields = asJoint and textFields(text) or nil
-  end
-  for _ = 1, tonumber(deliveryCount) do
-    local subscriptionId, deliveryId, deliveryHome = deliveries()
-    if not kept then
-      -- Everything below uses the keys of this partition.
-      prefix = deliveryHome ~= '' and deliveryHome or eventPrefix
-      local eventPartition = deliveryHome ~= '' and partition
-      local state = make(subscriptionId, deliveryId, event, eventPartition, kind, nowMs, oldestMs, lifeMs, '', fields)
-      if state == 'pending' then
-        addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, true)
-      elseif state == 'none' and asJoint then
-        call('HSET', KEY_EVENT .. event, 'k', kind, 'c', nowMs, unpack(fields))
-        call('PEXPIREAT', KEY_EVENT .. event, expiresAtMs)
-      end
-      states = states .. string.sub(state, 1, 1)
-    end
-  end
-  return kept or states
-end
-
 indexed = {}
 local _, problem = pcall(function()
   for home, partition, topicsVersion, slice, searchUntilMs, eventCount in partitions do
     local eventPrefix = home ~= '' and home or own
     local isOutdated = areOutdated(topicsVersion)
     for _ = 1, tonumber(eventCount) do
-      reply[#reply + 1] = storeNext(eventPrefix, partition, slice, searchUntilMs, isOutdated)
+      local event, kind, nowMs, text, expiresAtMs, other, isPart, terms, entry, deliveryCount = events()
+      prefix = eventPrefix
+      local key, asJoint = KEY_EVENT .. event, string.sub(event, 1, 1) == '/'
+      local kept = isOutdated and {'outdated'}
+      if not kept and other ~= '' and call('EXISTS', KEY_EVENT .. other) == 1 then
+        kept = {asJoint and keptText(KEY_EVENT .. other, text) or call('HGETALL', KEY_EVENT .. other), 'other'}
+      end
+      if not kept then
+        if asJoint then
+          -- Nothing is written yet: `make` writes the event's text into the delivery's record.
+          kept = call('EXISTS', key) == 1 and {call('HGETALL', key)}
+        else
+          kept = not call('SET', key, text, 'NX', 'PXAT', expiresAtMs) and {keptText(key, text)}
+        end
+      end
+      local states, fields = '', asJoint and not kept and textFields(text) or nil
+      if not kept then
+        if isPart ~= '' then call('ZADD', KEY_FANNING_OUT, nowMs, event) end
+        -- Each term takes six characters: two name its list, four are its mark. All entries of a list are of
+        -- one slice of time, so the list expires as a whole.
+        for i = 1, #terms, 6 do
+          local list = KEY_SEARCH .. slice .. string.sub(terms, i, i + 1)
+          if call('RPUSH', list, string.sub(terms, i + 2, i + 5) .. entry) == 1 then call('PEXPIREAT', list, searchUntilMs) end
+        end
+      end
+      for _ = 1, tonumber(deliveryCount) do
+        local subscriptionId, deliveryId, deliveryHome = deliveries()
+        if not kept then
+          -- Everything below uses the keys of this partition.
+          prefix = deliveryHome ~= '' and deliveryHome or eventPrefix
+          local state = make(subscriptionId, deliveryId, event, deliveryHome ~= '' and partition, kind, nowMs, oldestMs, lifeMs, '', fields)
+          if state == 'pending' then
+            addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, true)
+          elseif state == 'none' and asJoint then
+            call('HSET', key, 'k', kind, 'c', nowMs, unpack(fields))
+            call('PEXPIREAT', key, expiresAtMs)
+          end
+          states = states .. string.sub(state, 1, 1)
+        end
+      end
+      reply[#reply + 1] = kept or states
     end
   end
 end)
