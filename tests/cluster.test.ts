@@ -229,10 +229,11 @@ describe('Redis Cluster', () => {
     const limits = { ADDRESS_CONCURRENCY: '1', HOST_CONCURRENCY: '100', RELEASE_RATE: '2' };
     const on = await ownApps({ ...env, ...limits, ATTEMPT_TIMEOUT: '1h', RETRY_DELAYS: '1s,1s' });
     const to = await ownReceiver();
-    const client = ownClient({ REDIS_URL: nodes[0]!.url });
+    const client = ownClient({ REDIS_URL: nodes[2]!.url });
     const masterOf = async (id: string) =>
       ownerOf(Number(await client.call('CLUSTER', 'KEYSLOT', `{${partitionOf(id, PARTITIONS)}}`)));
-    const [hung, well] = [1, 2] as const;
+    // The second one has the record of the installation: without it, all would wait after 30 s.
+    const [hung, well] = [0, 2] as const;
     let events = 0;
     const idOn = async (master: number): Promise<string> => {
       const id = `evt_${events++}`;
@@ -271,7 +272,6 @@ describe('Redis Cluster', () => {
 
     process.kill(nodes[hung]!.pid, 'SIGSTOP');
     atEnd(() => process.kill(nodes[hung]!.pid, 'SIGCONT'));
-    // It has the record of the installation too, which is needed again after 30 s.
     const urls = await Promise.all([on.ingest, on.operator, on.worker].map(async ({ ready }) => (await ready).url));
     const readiness = await Promise.all(urls.map((url) => fetch(`${url}/readyz`)));
     expect(readiness.map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -303,14 +303,10 @@ describe('Redis Cluster', () => {
     const late = sampleEvent({ id: lateId, type: onHung });
     const refusal = await on.publish(late);
     expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([503, expect.any(String)]);
-    const slots = await Promise.all(
-      Array.from({ length: PARTITIONS }, (_, i) => client.call('CLUSTER', 'KEYSLOT', `{${i}}`)),
-    );
-    const numbers = slots.flatMap((slot, i) => (ownerOf(Number(slot)) === hung ? i : [])).join(', ');
     expect(await on.operate('GET', '/v1/overview')).toMatchObject({
       status: 503,
       body: {
-        detail: expect.stringContaining(`partitions ${numbers} of 6, on Redis at 127.0.0.1:${nodes[hung]!.port}: `),
+        detail: expect.stringContaining(`partition 3 of 6, on Redis at 127.0.0.1:${nodes[hung]!.port}: `),
       },
     });
 
