@@ -1,4 +1,5 @@
 /** For tests of live streams: reads server-sent events, and finds gaps in them. */
+import { knownOrNew } from '@posthorn/core';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { atEnd } from './own.ts';
 import { OPERATOR_TOKEN } from './world.ts';
@@ -11,6 +12,9 @@ export async function ownStream(url: string, headers: Record<string, string> = {
     signal: ending.signal,
   });
   const messages: EventSourceMessage[] = [];
+  /** The data of each message that a test has asked for: it may look at thousands of them again and again. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever was sent
+  const parsed = new Map<EventSourceMessage, any>();
   let text = '';
   const parser = createParser({ onEvent: (message) => messages.push(message) });
   const read = async () => {
@@ -28,8 +32,10 @@ export async function ownStream(url: string, headers: Record<string, string> = {
     response,
     text: () => text,
     messages: () => messages,
-    // biome-ignore lint/suspicious/noExplicitAny: tests read whatever was sent
-    of: (name: string): any[] => messages.filter(({ event }) => event === name).map(({ data }) => JSON.parse(data)),
+    of: (name: string) =>
+      messages
+        .filter(({ event }) => event === name)
+        .map((message) => knownOrNew(parsed, message, ({ data }) => JSON.parse(data))),
     ended,
     close: () => ending.abort(),
   };
