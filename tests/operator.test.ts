@@ -60,6 +60,22 @@ describe('a subscription', () => {
     expect((await on.operate('POST', `/v1/subscriptions/${id}/resume`)).status).toBe(409);
   });
 
+  it('is not validated by what its former url has responded: a change of url during the validation is a conflict', async () => {
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const former = await ownReceiver((_request, response) => {
+      asked.resolve();
+      void answer.promise.then(() => response.end());
+    });
+    const { id } = (await on.operate('POST', '/v1/subscriptions', { url: former.url, ...fields })).body;
+    const validating = on.operate('POST', `/v1/subscriptions/${id}/validate`);
+    await asked.promise;
+    expect((await on.operate('PATCH', `/v1/subscriptions/${id}`, { url: to.url })).status).toBe(200);
+    answer.resolve();
+    expect(await validating).toMatchObject({ status: 409, body: { code: 'conflict' } });
+    expect(await on.subscription(id)).toMatchObject({ url: to.url, status: 'awaiting_validation', validated: false });
+    expect(to.requests).toEqual([]);
+  });
+
   it('awaits validation after a change of url; events are held and then go to the new address', async () => {
     const [before, after] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(before.url, { environment: 'production' });
