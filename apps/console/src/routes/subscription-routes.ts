@@ -119,7 +119,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
     ...subscriptionRoute,
     summary: 'Change some fields',
     description:
-      'A new url must be validated. The response comes when no attempt to the old url is in flight, so it may take as long as an attempt.',
+      'A new url must be validated. The response comes when no attempt to the old url is in flight, so it may take as long as an attempt. New types and a new environment apply to events that are accepted from then on: deliveries that were made before, those that are held or wait for a retry included, are still sent, and go to the new url.',
     body: schemas.subscriptionPatchSchema,
     problems: ['conflict'],
     async handle({ params: { id }, body: patch, caller }) {
