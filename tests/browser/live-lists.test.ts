@@ -79,6 +79,26 @@ describe('a list', () => {
     expect(await shownDeliveries(page)).toHaveLength(2);
   });
 
+  it('says that the next rows could not be read, and reads them when the user tries again', async () => {
+    const { page, id } = await visitWithTwo();
+    await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+    await publish(51);
+    await page.reload();
+    let isDown = true;
+    await page.route(/\/v1\/deliveries\?.*cursor=/, async (route) => {
+      if (isDown) await route.abort();
+      else await route.continue();
+    });
+    await page.getByRole('button', { name: 'Show more' }).click();
+    const failed = page.getByRole('alert').filter({ hasText: "The next rows can't be shown" });
+    await failed.getByText('Cannot reach the console.').waitFor();
+    expect(await shownDeliveries(page)).toHaveLength(50);
+    isDown = false;
+    await failed.getByRole('button', { name: 'Try again' }).click();
+    await eventually('all rows', async () => (await shownDeliveries(page)).length === 53);
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
   it('refreshes its rows in place, and shows the first one by itself', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);

@@ -15,7 +15,8 @@ const MAX_REFRESHED = 250;
 /**
  * `data` are the rows on screen, refreshed in place as long as they are among the first of the list; `unread` is how
  * many of the last ones are not. `changes` says in words what the list has besides them, or is null; `showNewest` shows
- * it. `total` is how many match in all, for lists that say so. After the back button the list is as the user left it.
+ * it. `total` is how many match in all, for lists that say so. `moreError` is why the next page could not be read, which
+ * says nothing about the rows on screen. After the back button the list is as the user left it.
  */
 export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
   const queryClient = useQueryClient();
@@ -54,12 +55,14 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   useEffect(() => {
     if (isFirst) void refetchList();
   }, [isFirst, refetchList]);
+  const listError = list.isFetchNextPageError ? null : list.error;
   const total = isNewer ? newest.data.total : list.data?.total;
   return {
     ...list,
     data: live?.rows ?? list.data?.rows,
-    error: newest.error ?? list.error,
-    refetch: list.error ? refetchList : newest.refetch,
+    error: newest.error ?? listError,
+    moreError: list.isFetchNextPageError && !list.isFetchingNextPage ? list.error : null,
+    refetch: listError ? refetchList : newest.refetch,
     total,
     unread: live?.unread ?? 0,
     changes: live && changesText(live),

@@ -1,10 +1,10 @@
 /** Tables described by their columns, and lists of such rows that are read page by page. */
-import { Center, type MantineBreakpoint, Table, type TableProps, type TableTdProps } from '@mantine/core';
+import { Box, Center, type MantineBreakpoint, Table, type TableProps, type TableTdProps } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { ActionButton } from './action-button.tsx';
 import { Note, Section } from './layout.tsx';
 import { countText } from './numbers.ts';
-import { Loaded, type Query } from './states.tsx';
+import { Loaded, Problem, type Query } from './states.tsx';
 
 export interface Column<T> {
   header: string;
@@ -80,6 +80,7 @@ export function PagedList<T>({
     hasNextPage: boolean;
     isFetchingNextPage: boolean;
     fetchNextPage: () => unknown;
+    moreError: Error | null;
     unread: number;
   } & Changes;
   what: string;
@@ -99,13 +100,19 @@ export function PagedList<T>({
         </Loaded>
       </Section>
       {list.hasNextPage && (
-        <Center mt="md">
-          <ActionButton
-            label="Show more"
-            variant="default"
-            change={{ isPending: list.isFetchingNextPage, mutate: list.fetchNextPage }}
-          />
-        </Center>
+        <Box mt="md">
+          {list.moreError ? (
+            <Problem title="The next rows can't be shown" error={list.moreError} retry={list.fetchNextPage} />
+          ) : (
+            <Center>
+              <ActionButton
+                label="Show more"
+                variant="default"
+                change={{ isPending: list.isFetchingNextPage, mutate: list.fetchNextPage }}
+              />
+            </Center>
+          )}
+        </Box>
       )}
       {/* Last, so that it moves nothing. */}
       {list.unread > 0 && <Note ta="center">{unreadText(list.unread)}</Note>}
