@@ -176,6 +176,43 @@ describe('a subscription', () => {
     await page.getByRole('link', { name: 'session.approved' }).waitFor();
   });
 
+  it('shows a new secret in a dialog if its page was left before the answer came', async () => {
+    const to = await ownReceiver();
+    const { page, accessibilityFindings } = await signedIn();
+    await page.goto('/subscriptions/new');
+    await page.getByLabel('Address').fill(to.url);
+    const created = Promise.withResolvers<string>();
+    const answerCreation = await holdBack(page, '**/v1/subscriptions', 'POST');
+    page.on('response', async (response) => {
+      if (response.request().method() === 'POST') created.resolve((await response.json()).id);
+    });
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
+    await page.getByRole('link', { name: 'Deliveries' }).first().click();
+    await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+    answerCreation();
+    const dialog = page.getByRole('dialog', { name: `New signing secret of ${to.url}` });
+    expect(await copyWith(page, 'Copy signing secret')).toMatch(/^whsec_/);
+    expect(await accessibilityFindings()).toEqual([]);
+    await page.keyboard.press('Escape');
+    await dialog.getByRole('button', { name: 'I have copied it' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    const id = await created.promise;
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
+
+    await page.goto('/subscriptions');
+    await page.locator(`a[href="/subscriptions/${id}"]`).first().click();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
+    const answerRotation = await holdBack(page, '**/rotate-secret');
+    await page.getByRole('button', { name: 'Rotate' }).click();
+    await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Subscriptions' }).waitFor();
+    answerRotation();
+    await dialog.getByText('it is not shown again').waitFor();
+  });
+
   it('is paused, holds deliveries, is resumed, edited, gets a new secret, and is deleted after a confirmation', async () => {
     const [to, next] = [await ownReceiver(), await ownReceiver()];
     const { id, secret } = await ownSubscription(to);

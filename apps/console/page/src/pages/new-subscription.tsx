@@ -5,15 +5,15 @@ import { Link, useNavigate } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { PageBody, Section } from '../parts/layout.tsx';
-import { SecretOnce } from '../parts/secret.tsx';
+import { SecretOnce, useNewSecret } from '../parts/secret.tsx';
 import { type SubscriptionFields, SubscriptionForm } from '../parts/subscription-fields.tsx';
-import { useChange, usePost } from '../queries.ts';
+import { usePost } from '../queries.ts';
 
 const empty: SubscriptionFields = { url: '', event_types: 'all', environment: 'both', description: '' };
 
 export function NewSubscriptionPage() {
   const navigate = useNavigate();
-  const create = useChange(
+  const create = useNewSecret(
     (fields: SubscriptionFields) => call<SubscriptionWithSecret>('POST', '/v1/subscriptions', fields),
     { quiet: true },
   );

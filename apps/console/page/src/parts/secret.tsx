@@ -1,22 +1,74 @@
 /** Shows a signing secret once, with code that verifies a delivery. */
-import { Alert, Stack, Tabs, Text } from '@mantine/core';
+import { Alert, Button, Stack, Tabs, Text } from '@mantine/core';
+import type { SubscriptionWithSecret } from '@posthorn/operator-api';
 import { IconKey } from '@tabler/icons-react';
 import { useEffect, useRef } from 'react';
-import { useKept } from '../queries.ts';
+import { useChange, useKept } from '../queries.ts';
 import { CodeBlock, Copyable } from './code.tsx';
 import { SNIPPETS } from './snippets.ts';
 
-export function SecretOnce({ secret }: { secret: string }) {
-  useKept();
-  const alert = useRef<HTMLDivElement>(null);
-  // The button that had the focus is gone.
-  useEffect(() => alert.current?.focus(), []);
+/**
+ * A change that makes a new secret, which the caller shows. If the caller is no longer on the screen when the answer
+ * comes, a dialog shows the secret: nothing else has it.
+ */
+export function useNewSecret<V = void>(
+  change: (value: V) => Promise<SubscriptionWithSecret>,
+  options: { quiet?: boolean } = {},
+) {
+  const isShown = useRef(false);
   useEffect(() => {
-    // A reload would lose it: the browser asks first.
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
+  const made = useChange(change, {
+    ...options,
+    onDone: (subscription) => {
+      if (!isShown.current) void showInDialog(subscription);
+    },
+  });
+  useAsksToLeave(made.isPending);
+  return made;
+}
+
+/** Makes the browser ask before a reload, which would lose a secret. */
+function useAsksToLeave(isAny = true): void {
+  useEffect(() => {
+    if (!isAny) return;
     const leaving = new AbortController();
     window.addEventListener('beforeunload', (event) => event.preventDefault(), leaving);
     return () => leaving.abort();
-  }, []);
+  }, [isAny]);
+}
+
+/** Opens a dialog that no key and no click beside it closes. */
+async function showInDialog({ url, secret }: SubscriptionWithSecret): Promise<void> {
+  const { modals, shown } = await import('./overlays.tsx');
+  await shown;
+  const id = modals.open({
+    title: `New signing secret of ${url}`,
+    size: 'lg',
+    closeOnEscape: false,
+    closeOnClickOutside: false,
+    withCloseButton: false,
+    children: (
+      <Stack>
+        <SecretOnce secret={secret} />
+        <div>
+          <Button onClick={() => modals.close(id)}>I have copied it</Button>
+        </div>
+      </Stack>
+    ),
+  });
+}
+
+export function SecretOnce({ secret }: { secret: string }) {
+  useKept();
+  useAsksToLeave();
+  const alert = useRef<HTMLDivElement>(null);
+  // The button that had the focus is gone.
+  useEffect(() => alert.current?.focus(), []);
   return (
     <Stack gap="md">
       <Alert

@@ -25,7 +25,7 @@ import { askFirst } from './confirm.ts';
 import { useKeptFocus } from './kept-focus.ts';
 import { Note, PageLink } from './layout.tsx';
 import { countText } from './numbers.ts';
-import { SecretOnce } from './secret.tsx';
+import { SecretOnce, useNewSecret } from './secret.tsx';
 import { Loaded } from './states.tsx';
 import { StatusBadge } from './status.tsx';
 import { type SubscriptionFields, SubscriptionForm } from './subscription-fields.tsx';
@@ -183,7 +183,7 @@ const overlaps = [
 
 function RotateModal({ subscription, opened, close }: DialogProps) {
   const [overlap, setOverlap] = useState('24h');
-  const rotate = useChange(() =>
+  const rotate = useNewSecret(() =>
     call<SubscriptionWithSecret>('POST', `/v1/subscriptions/${subscription.id}/rotate-secret`, { overlap }),
   );
   const end = () => {
