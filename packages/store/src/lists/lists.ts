@@ -1,5 +1,6 @@
 /** Lists of deliveries, subscriptions and bulk replays, newest first, a page at a time, from indexes alone. */
 import {
+  chunksOf,
   DELIVERY_ID,
   DELIVERY_STATUSES,
   type Delivery,
@@ -34,11 +35,13 @@ import { loadReplays } from '../replays/replay-record.ts';
 import { replaysOfAll } from '../replays/replays.ts';
 import type { Store } from '../store.ts';
 import { loadSubscriptions, type StoredSubscription } from '../subscriptions/subscriptions.ts';
+import { sortInSlices } from './in-slices.ts';
 import {
   type Candidate,
   type Filter,
   matches,
   newestAfter,
+  newestFirst,
   type Page,
   type PageRequest,
   readPage,
@@ -56,6 +59,8 @@ export type DeliveryFilter = TimeRange &
 
 /** Ids of other addresses that a list passes over at most: some tens of milliseconds in all. */
 const MAX_PASSED_OVER = 100_000;
+/** Ids of deliveries that are made, and looked up, in one turn of the event loop: a few milliseconds. */
+const IDS_AT_ONCE = 500;
 /** Subscriptions that are read at once where all are. */
 const PAGE_OF_ALL = 200;
 
@@ -164,26 +169,28 @@ function eventSource(store: Store, eventId: string, only: Filter<Delivery, 'subs
   let candidates: Promise<Candidate[]> | undefined;
   const read: Source['read'] = async (after, count) => {
     candidates ??= candidatesOf(store, eventId, only);
-    return newestAfter(await candidates, after, count);
+    const all = await candidates;
+    const start = after === undefined ? 0 : all.findIndex((candidate) => newestFirst(after, candidate) < 0);
+    return start === -1 ? [] : all.slice(start, start + count);
   };
   return { idForm: DELIVERY_ID, read };
 }
 
+/** Newest first. */
 async function candidatesOf(
   store: Store,
   eventId: string,
   { subscriptionId, environment }: Filter<Delivery, 'subscriptionId' | 'environment'>,
 ): Promise<Candidate[]> {
   const events = (await findEvents(store, eventId)).filter(({ event }) => matches(event, { environment }));
-  const found: { id: string; createdAtMs: number }[][] = [];
+  const found: Candidate[] = [];
   for (const { ref, acceptedAtMs, subscriptionIds } of events) {
     const ids = subscriptionId === undefined ? subscriptionIds : subscriptionIds.filter((id) => id === subscriptionId);
-    const first = ids.map((id) => ({ id: deliveryId(ref, id), createdAtMs: acceptedAtMs }));
-    const replays = await replaysOfAll(
-      store,
-      first.map(({ id }) => id),
-    );
-    found.push(first, replays);
+    for (const some of chunksOf(ids, IDS_AT_ONCE)) {
+      const first = some.map((id) => deliveryId(ref, id));
+      for (const id of first) found.push({ ms: acceptedAtMs, id, item: id });
+      for (const { id, createdAtMs } of await replaysOfAll(store, first)) found.push({ ms: createdAtMs, id, item: id });
+    }
   }
-  return found.flat().map(({ id, createdAtMs }) => ({ ms: createdAtMs, id, item: id }));
+  return await sortInSlices(found, newestFirst);
 }

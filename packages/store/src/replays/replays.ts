@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import {
   CANARY_DELIVERIES,
-  chunksOf,
   DELIVERY_STATUSES,
   deliveryId,
   type EventRef,
@@ -84,24 +83,20 @@ export async function replaysOf(
   return await readReplays(store, replaysKeyOf(store, deliveryId(event, subscriptionId)));
 }
 
-/** First deliveries that one command asks about. */
-const ASKED_AT_ONCE = 500;
-
 /**
- * The same for many addresses, by the first delivery to each, in no order. Mostly there are none, which takes one
- * command for 500 of them.
+ * The same for some hundred addresses, by the first delivery to each, in no order. Mostly there are none, which takes
+ * one command for each partition.
  */
 export async function replaysOfAll(
   store: Store,
   firstIds: readonly string[],
 ): Promise<{ id: string; createdAtMs: number }[]> {
-  const found: ReturnType<typeof readReplays>[] = [];
-  for (const ids of Map.groupBy(firstIds, (id) => keys.prefixOfId(store, id)).values()) {
-    for (const some of chunksOf(ids, ASKED_AT_ONCE)) {
-      const names = some.map((id) => replaysKeyOf(store, id));
-      if ((await store.redis.exists(names)) > 0) found.push(...names.map((name) => readReplays(store, name)));
-    }
-  }
+  const byPrefix = Map.groupBy(firstIds, (id) => keys.prefixOfId(store, id));
+  const found = Array.from(byPrefix.values(), async (ids) => {
+    const names = ids.map((id) => replaysKeyOf(store, id));
+    if ((await store.redis.exists(names)) === 0) return [];
+    return (await Promise.all(names.map((name) => readReplays(store, name)))).flat();
+  });
   return (await Promise.all(found)).flat();
 }
 
