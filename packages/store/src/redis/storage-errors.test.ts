@@ -6,7 +6,7 @@ import { typedError } from './storage-errors.ts';
 describe('storage failures', () => {
   it.each([
     new ReplyError('OOM command not allowed'),
-    new ReplyError("READONLY You can't write against a read only replica. script: f00, on @user_script:1."),
+    new ReplyError("READONLY You can't write against a read only replica."),
     new ReplyError('LOADING Redis is loading'),
     new ReplyError('UNBLOCKED force unblock from blocking operation'),
     new ReplyError('EXECABORT Transaction discarded because of previous errors.'),
@@ -21,6 +21,11 @@ describe('storage failures', () => {
     Object.assign(new Error('connect EADDRNOTAVAIL 10.0.0.1:6379'), { code: 'EADDRNOTAVAIL' }),
   ])('%s means that storage is away', (error) => {
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: error.message, cause: error });
+  });
+  it('says what a command in a script failed with, not where the script is', () => {
+    const message = "OOM command not allowed when used memory > 'maxmemory'.";
+    const error = new ReplyError(`${message} script: 7c2f00d1, on @user_script:53.`);
+    expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message, cause: error });
   });
   it('says why the client gave up, not after how many tries', () => {
     const error = new Error('Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN The cluster is down');

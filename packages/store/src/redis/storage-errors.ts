@@ -18,11 +18,15 @@ export function typedError<E extends Error | null | undefined>(error: E): E | St
 }
 
 function messageOf({ message }: Error): string {
-  return message
-    .replace(/^Reached the max retries .*$/s, 'The connection to Redis broke, and could not be made again')
-    .replace(/^Too many Cluster redirections\. Last error: (Reply)?Error: /, '')
-    .replace(/^MOVED (\d+) (\S+)$/, 'No connection to the server of slot $1 ($2)')
-    .replace(/^ASK (\d+) (\S+)$/, 'Slot $1 is being moved to $2, and not used until it is there');
+  return (
+    message
+      // Where in a script a command failed says nothing to an operator. The cause has it, for the log.
+      .replace(/ script: \S+, on \S+:\d+\.?$/, '')
+      .replace(/^Reached the max retries .*$/s, 'The connection to Redis broke, and could not be made again')
+      .replace(/^Too many Cluster redirections\. Last error: (Reply)?Error: /, '')
+      .replace(/^MOVED (\d+) (\S+)$/, 'No connection to the server of slot $1 ($2)')
+      .replace(/^ASK (\d+) (\S+)$/, 'Slot $1 is being moved to $2, and not used until it is there')
+  );
 }
 
 /** The error of a reply of Redis that a script has caught. */
