@@ -188,6 +188,7 @@ describe('posthorn', () => {
       [id, '--reason', 'operator'],
       [id, '--search', 'mine'],
       ['--reason', 'operator', '--search', ''],
+      ['--reason', 'unreachable'],
     ])
       expect((await posthorn(['resume', ...wrong])).code).toBe(1);
     expect((await json('rotate', id, '--overlap', '1h')).secret).not.toBe(created.secret);

@@ -121,6 +121,7 @@ describe('posthorn listen', () => {
       [['--forward', 'ftp://localhost'], 'Expected an address'],
       [['--forward', 'http://user:password@localhost'], 'Expected an address'],
       [['--forward', '3000', '--secret', 'short'], 'Expected 16 to 256 printable'],
+      [['--forward', '3000', '--type', 'webhook.test'], 'Allowed choices are session.created'],
     ] as const) {
       const { code, err } = await listen(...args).ended;
       expect([code, err]).toEqual([1, expect.stringContaining(reason)]);

@@ -1,12 +1,18 @@
 /** The command `listen`: forwards events of the sandbox to a receiver under development, signed as workers sign them. */
 import { styleText } from 'node:util';
 import { type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { deliveryId, errorOfStatus, eventRef, newSubscriptionId, OWN_SECRET } from '@posthorn/core';
+import {
+  deliveryId,
+  errorOfStatus,
+  eventRef,
+  newSubscriptionId,
+  OWN_SECRET,
+  SESSION_EVENT_TYPES,
+} from '@posthorn/core';
 import { type ListenedEvent, listenedEventSchema } from '@posthorn/operator-api';
 import { deliveryHeaders, newSigningSecret } from '@posthorn/signing';
 import type { Client } from './client.ts';
 import { followEvents } from './follow-events.ts';
-import { typeOption } from './options.ts';
 import { harmless, jsonText, type Printer } from './print.ts';
 import { readVersion } from './version.ts';
 
@@ -41,7 +47,7 @@ export function addListenCommand(program: CommandUnknownOpts, client: Client, pr
         .argParser(addressOf)
         .makeOptionMandatory(),
     )
-    .addOption(typeOption())
+    .addOption(new Option('--type <type>', 'event type').choices(SESSION_EVENT_TYPES))
     .addOption(
       new Option('--secret <secret>', 'the signing secret; without it, a new one is printed')
         .env('POSTHORN_LISTEN_SECRET')

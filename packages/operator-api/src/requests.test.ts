@@ -3,6 +3,8 @@ import { describe, expect, it } from '@jest/globals';
 import { newSubscriptionId, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { problemsOf } from '@posthorn/testing';
 import {
+  bulkResumeSchema,
+  listenQuerySchema,
   newReplaySchema,
   newSubscriptionSchema,
   rotationSchema,
@@ -124,5 +126,21 @@ describe('a bulk replay', () => {
     [{ status: 'failed' }, ': Unrecognized key: "status"'],
   ])('%j is refused: %s', (change, problem) => {
     expect(problemsOf(newReplaySchema, { subscription_id, ...change })).toContain(problem);
+  });
+});
+
+describe('a query of new events of the sandbox', () => {
+  it('names a type that publishers may send', () => {
+    const query = { event_type: 'session.approved' };
+    expect(listenQuerySchema.parse(query)).toEqual(query);
+    expect(problemsOf(listenQuerySchema, { event_type: 'webhook.test' })).toEqual([
+      expect.stringMatching(/^event_type: Invalid option/),
+    ]);
+  });
+});
+
+describe('a bulk resume', () => {
+  it.each(['consecutive_failures', 'operator', 'unreachable'])('may be of all paused for %s', (status_reason) => {
+    expect(bulkResumeSchema.parse({ status_reason })).toMatchObject({ status_reason });
   });
 });

@@ -1,5 +1,5 @@
 /** What the operator API accepts about events, and about what became of them. */
-import { ENVIRONMENTS, EVENT_TYPES, SEARCH_FIELDS } from '@posthorn/core';
+import { ENVIRONMENTS, SEARCH_FIELDS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { z } from 'zod';
 import { eventId, MAX_PAGE_LIMIT, page, searchFields, searchValue, subscriptionId } from './fields.ts';
 
@@ -8,8 +8,8 @@ export const eventParamsSchema = z.object({ id: eventId });
 /** The query of `GET /v1/events/{id}`. */
 export const eventQuerySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
 
-/** The query of `GET /v1/listen`. */
-export const listenQuerySchema = z.strictObject({ event_type: z.enum(EVENT_TYPES).optional() });
+/** The query of `GET /v1/listen`. Publishers send no `webhook.test`. */
+export const listenQuerySchema = z.strictObject({ event_type: z.enum(SESSION_EVENT_TYPES).optional() });
 
 /** The parameters of which `GET /v1/timeline` takes exactly one. */
 const SEARCH_PARAMETERS = ['q', ...SEARCH_FIELDS] as const;

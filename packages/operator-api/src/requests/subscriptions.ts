@@ -37,8 +37,8 @@ export const subscriptionsQuerySchema = z.strictObject({
 
 /** The most addresses of one bulk resume. */
 export const MAX_RESUMED = 250;
-/** Why an address may be paused; `unreachable`, if it was validated meanwhile. */
-export const PAUSE_REASONS = ['consecutive_failures', 'operator', 'unreachable'] as const satisfies StatusReason[];
+/** Why an address may be paused. */
+export const PAUSE_REASONS = ['consecutive_failures', 'operator'] as const satisfies StatusReason[];
 
 const { q, environment, health } = subscriptionsQuerySchema.shape;
 
@@ -52,9 +52,12 @@ export const bulkResumeSchema = z
       .optional()
       .meta({ description: `1 to ${MAX_RESUMED} addresses; or all of one \`status_reason\`` }),
     status_reason: z
-      .enum(PAUSE_REASONS)
+      .enum([...PAUSE_REASONS, 'unreachable'])
       .optional()
-      .meta({ description: 'The addresses that are paused for this reason' }),
+      .meta({
+        description:
+          'The addresses that are paused for this reason: `unreachable` only if release 0.1.0 validated them while they were paused',
+      }),
     q,
     environment,
     health,
