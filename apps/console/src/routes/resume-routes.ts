@@ -30,7 +30,7 @@ export function resumeRoutes(api: Api, context: ConsoleContext): void {
   subscriptions.post('/v1/subscriptions/resume', {
     summary: 'Resume many addresses, each like a single one',
     description:
-      'Takes either `subscription_ids`, or `status_reason` and, if wanted, the filters of the list of subscriptions. With `status_reason`, it looks at up to `limit` paused addresses, the newest first; to go on, repeat it with `next_cursor`. An address that is not paused is left as it is, so a call may be repeated.',
+      'Takes either `subscription_ids`, or `status_reason` and, if wanted, the filters of the list of subscriptions. With `status_reason`, it looks at up to `limit` paused addresses, the newest first; to go on, repeat it with `next_cursor`. An address that is not paused is left as it is, so a call may be repeated. In a Redis Cluster that is partly unavailable, the response may be 503 although addresses elsewhere were resumed.',
     body: bulkResumeSchema,
     responses: {
       200: { description: 'What became of each address', schema: bulkResumeResultSchema },
