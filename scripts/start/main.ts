@@ -3,6 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createPublisher, type PublishedEvent } from '@posthorn/client';
+import { useNoProxyForLoopback } from '@posthorn/core';
 import { buildPage } from '../build-page.ts';
 import { dataDir, explainFileError, prepareFolder } from '../folder.ts';
 import { answersOnceLoaded, startRedis } from '../redis/server.ts';
@@ -39,6 +40,7 @@ async function finishing<T>(work: Promise<T>): Promise<T> {
 }
 
 async function main(): Promise<void> {
+  useNoProxyForLoopback(process.env);
   prepareFolder(dataDir);
   mkdirSync(logDir, { recursive: true });
   const before = claimRun(runFile);

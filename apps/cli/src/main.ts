@@ -1,6 +1,7 @@
 /** The command line for operators: `npm run posthorn -- …`, `npx posthorn …`. */
 import { styleText } from 'node:util';
 import { Command } from '@commander-js/extra-typings';
+import { useNoProxyForLoopback } from '@posthorn/core';
 import { addApiCommand } from './api-command.ts';
 import { addApplyCommand } from './apply-command.ts';
 import { createClient } from './client.ts';
@@ -20,6 +21,8 @@ import { UserError } from './user-error.ts';
 import { readVersion } from './version.ts';
 import { addWhyCommand } from './why-command.ts';
 
+// The running npm start, and the receiver of `listen`.
+useNoProxyForLoopback(process.env);
 const program = new Command('posthorn')
   .description(
     'Operates Posthorn. Set POSTHORN_URL and POSTHORN_TOKEN to a console and an operator token. Without them it calls the running npm start.',

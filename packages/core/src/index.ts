@@ -16,6 +16,7 @@ export * from './basics/header-text.ts';
 export * from './basics/json.ts';
 export * from './basics/known-or-new.ts';
 export * from './basics/percent-encoding.ts';
+export * from './basics/proxy.ts';
 export * from './basics/throw-rejections.ts';
 export * from './basics/time.ts';
 export * from './basics/time-limit.ts';
