@@ -106,6 +106,14 @@ async function failFour(
   await consumer.start();
 }
 
+it('names the job in the error of a handler, which is made again later', async () => {
+  handle = () => Promise.reject(new Error('No event type has the stored number 99'));
+  await add('broken');
+  await consumer.start();
+  await eventually('the job to be put back', async () => (await jobQueues.counts()).delayed === 1);
+  expect(errors).toEqual(['Could not handle job broken: No event type has the stored number 99']);
+});
+
 describe('several partitions taken from at once', () => {
   const takesOf = (...partitions: number[]) => partitions.map((partition) => ({ partition, token: 'a', limit: 2 }));
   const lock = { lockMs: 30_000, nowMs: Date.now() };

@@ -50,13 +50,17 @@ export function jobScripts(store: Store, worker?: WorkerView) {
   } satisfies Partial<ConsumerOptions<FoundJob>>;
 }
 
-/** Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once. */
+/**
+ * Takes jobs and has their deliveries handled. A job whose delivery is gone ends at once; one whose delivery can't be
+ * read comes back later.
+ */
 export function createDeliveryConsumer(options: DeliveryConsumerOptions): Consumer<FoundJob> {
   const { store, worker, handle, ...common } = options;
   return new Consumer<FoundJob>({
     ...common,
     ...jobScripts(store, worker),
     handle(found, end, claim) {
+      if (found.error) return Promise.reject(found.error);
       const job = deliveryOfJob(found);
       return job
         ? handle(job, found, (move) => end((lock, room) => move({ ...lock, worker }, room)), claim)

@@ -470,12 +470,13 @@ describe('deliveries that have no slot', () => {
     const ended = await Promise.all(jobs.map((job) => succeed(job, 't', 'next')));
     expect(ended.map((end) => idOf(end.next))).toEqual(next);
   });
-  it('are active before a record behind them can not be read', async () => {
-    const { job, ids } = await lane(3);
-    await store.redis.del(record(ids[1]!));
-    await store.redis.set(record(ids[1]!), 'of another type');
-    await expect(succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 3 })).rejects.toThrow('WRONGTYPE');
-    expect(await store.redis.lrange(queueKey('active'), 0, -1)).toEqual([`${ids[0]}.1`]);
+  it('are taken although the record of one can not be read, and the generation of another not be raised', async () => {
+    const { job, ids } = await lane(4);
+    await store.redis.del(record(ids[0]!));
+    await store.redis.set(record(ids[0]!), 'of another type');
+    await store.redis.hset(record(ids[1]!), 'g', 'no number');
+    const { kind, code, parkedJobs } = await succeed(job, 'one', undefined, { laneToken: 'two', parkedFirst: 4 });
+    expect([kind, code, parkedJobs.map(({ id }) => id)]).toEqual(['recorded', 0, [`${ids[2]}.1`, `${ids[3]}.1`]]);
   });
   it('are released together from lanes of several partitions', async () => {
     const { ids } = await lane(1);
@@ -508,15 +509,41 @@ describe('deliveries that have no slot', () => {
     expect(scripts).toHaveLength(3);
   });
 
-  it('are parked although a record behind them can not be read, whose job stays active', async () => {
+  it('are parked although records between them are not as they must be, whose jobs are taken with an error', async () => {
     const ids: string[] = [];
-    for (let i = 0; i < 3; i++) ids.push(await make());
-    const broken = await make();
-    await store.redis.del(record(broken));
-    await store.redis.set(record(broken), 'of another type');
-    await expect(takeSome(9, { perAddress: 0 })).rejects.toThrow('WRONGTYPE');
-    expect(await parked()).toBe(3);
-    expect(await store.redis.lrange(queueKey('active'), 0, -1)).toEqual([broken]);
+    for (let i = 0; i < 6; i++) ids.push(await make());
+    await store.redis.del(record(ids[1]!));
+    await store.redis.set(record(ids[1]!), 'of another type');
+    await store.redis.hdel(record(ids[3]!), 'c');
+    const taken = await takeFrom(
+      store,
+      { partition, token: 't', limit: 9 },
+      { ...lock('t'), worker: workerWith({ perAddress: 0 }).worker },
+    );
+    expect(taken).toEqual([
+      { job: { id: ids[1], error: expect.objectContaining({ message: expect.stringContaining('WRONGTYPE') }) } },
+      { job: { id: ids[3], error: expect.objectContaining({ message: expect.stringContaining(ids[3]!) }) } },
+      { dueAtMs: undefined },
+    ]);
+    expect(await parked()).toBe(4);
+    expect(await store.redis.lrange(queueKey('active'), 0, -1)).toEqual([ids[3], ids[1]]);
+  });
+  it('whose address, or whose event, is not as it must be keep no other job from being taken', async () => {
+    const other = await neighbour();
+    const broken = await make(undefined, other);
+    const withoutEvent = await make();
+    const next = await make();
+    const key = `${store.prefix}:{${partition}}:subscription:${other}`;
+    await store.redis.del(key);
+    await store.redis.set(key, 'of another type');
+    await store.redis.hdel(record(withoutEvent), 'e');
+    const taken = await takeFrom(store, { partition, token: 't', limit: 9 }, lock('t'));
+    expect(taken.map((one) => ('job' in one ? [one.job.id, one.job.error !== undefined] : one))).toEqual([
+      [broken, true],
+      [withoutEvent, true],
+      [next, false],
+      { dueAtMs: undefined },
+    ]);
   });
   it('do not keep a partition waiting whose turn is behind them', async () => {
     const elsewhere = await subscribeElsewhere();

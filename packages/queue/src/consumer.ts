@@ -7,7 +7,7 @@ import { type LockedJob, type NextJob, StorageUnavailable, type Take, withTimeLi
 import { Cluster } from 'ioredis';
 import { createBurst } from './burst.ts';
 import type { ConsumerOptions, ConsumerTimings, Ended, EndJob } from './consumer-options.ts';
-import { createEndings, errorOfCode, type JobOutcome, typedError } from './endings.ts';
+import { createEndings, errorOfCode, errorOfJob, type JobOutcome, typedError } from './endings.ts';
 import { createJobLocks, type Lock } from './job-locks.ts';
 import { type Claim, Leases } from './leases.ts';
 import { createLostReplies, type Request } from './lost-replies.ts';
@@ -321,12 +321,12 @@ export class Consumer<J extends { id: string }> {
     const { partition, job, lock } = running;
     const end: EndJob<J> = (move) => this.#end(running, move);
     const outcome = await this.#options.handle(job, end, claim).catch((error: unknown): JobOutcome => {
-      this.#report(error);
+      this.#report(errorOfJob(error, job.id));
       return { kind: 'retry', endedAtMs: Date.now(), delayMs: AFTER_ERROR_MS, reason: 'internal error' };
     });
     if (!running.beginNext) {
       lock.isEnding = true;
-      await this.#untilDone(() =>
+      await this.#untilDone(job.id, () =>
         outcome.kind === 'done'
           ? end((locked) => this.#options.finish(partition.index, locked))
           : this.#endings.settle(partition.index, job.id, lock.token, outcome),
@@ -390,13 +390,13 @@ export class Consumer<J extends { id: string }> {
   }
 
   /** Repeats while Redis is unavailable. After any other error, the job comes back when its lock has expired. */
-  async #untilDone(settle: () => Promise<unknown>): Promise<void> {
+  async #untilDone(jobId: string, settle: () => Promise<unknown>): Promise<void> {
     for (;;) {
       try {
         await settle();
         return;
       } catch (error) {
-        if (this.#state !== 'stopping') this.#report(error);
+        if (this.#state !== 'stopping') this.#report(errorOfJob(error, jobId));
         if (this.#state === 'stopping' || !(typedError(error) instanceof StorageUnavailable)) return;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }

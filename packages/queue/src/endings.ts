@@ -133,6 +133,13 @@ export function errorOfCode(code: number, jobId: string): Error {
   return Object.assign(new Error(`Could not end job ${jobId}: ${ErrorCode[code] ?? code}`), { code });
 }
 
+/** An error of one job, with the job's id; as it is if Redis is unavailable, or if it is one of BullMQ's, which names the job. */
+export function errorOfJob(error: unknown, jobId: string): Error {
+  const typed = typedError(error);
+  if (typed instanceof StorageUnavailable || 'code' in typed) return typed;
+  return new Error(`Could not handle job ${jobId}: ${typed.message}`, { cause: typed });
+}
+
 const JOB_GONE = new Set<unknown>([ErrorCode.JobNotExist, ErrorCode.JobLockNotExist, ErrorCode.JobLockMismatch]);
 
 /**

@@ -45,7 +45,7 @@ export function records(reply: unknown, size: number): string[][] {
 
 /**
  * What a script read of a job that it took. `delivery` and `address`: their `DELIVERY_FIELDS` and `ADDRESS_FIELDS`;
- * undefined if the delivery is gone.
+ * undefined if the delivery is gone, or could not be read because of `error`.
  */
 export interface FoundJob {
   /** BullMQ's id of the job. */
@@ -54,6 +54,7 @@ export interface FoundJob {
   address?: (string | null)[];
   /** The event as it is stored; missing if the caller has it, or must read it. */
   event?: EventRecord | undefined;
+  error?: Error;
 }
 
 /** An event as it is stored: its text, or the fields of a joint record. */
@@ -78,6 +79,7 @@ function foundJob(reply: unknown): FoundJob {
   const read = list(reply);
   const id = String(read[0]);
   if (read[1] === undefined) return { id };
+  if (read[2] === undefined) return { id, error: replyError(String(read[1])) };
   const values = String(read[1]).split(VALUE_SEPARATOR);
   const address = valuesOrNull(String(read[2]).split(VALUE_SEPARATOR));
   const subscriptionId = String(read[3]);

@@ -107,9 +107,9 @@ export const scripts = {
     return refused === 'tried' ? { generation: Number(generation) } : { refused };
   }),
   rescue: script('key afterMs? afterId? beforeMs:number limit nowMs:number', (reply) => {
-    const [lookedAt, read, rescued, ms, id] = list(reply);
+    const [lookedAt, read, rescued, ms, id, problem] = list(reply);
     const counts = { lookedAt: Number(lookedAt), read: Number(read), rescued: Number(rescued) };
-    return { ...counts, last: { ms: Number(ms), id: String(id) } };
+    return { ...counts, last: { ms: Number(ms), id: String(id) }, problem: String(problem) };
   }),
   saveSubscription: script(
     'id saveId expectedRevision status createdAtMs topics topicsStep:number nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',

@@ -48,6 +48,17 @@ async function expectRescuedBySecondRun(lost: string): Promise<void> {
 const park = async (ids: readonly string[], lane: 'parked' | 'overdue' = 'parked') =>
   await store.redis.zadd(key(`${lane}:${subscriptionId}`), ...ids.flatMap((id) => ['1', id]));
 
+it('rescues the others where records are not as they must be, and fails with the name of the first', async () => {
+  const broken = [await lose(), await lose(), await lose()] as const;
+  const lost = await lose();
+  await store.redis.hdel(key(`delivery:${broken[0]}`), 's');
+  await store.redis.del(key(`delivery:${broken[1]}`));
+  await store.redis.set(key(`delivery:${broken[1]}`), 'of another type');
+  await store.redis.hset(key(`delivery:${broken[2]}`), 'g', 'no number');
+  await expect(duty().run(partition)).rejects.toThrow(`Could not rescue ${broken[0]}: ERR `);
+  expect(await isRescued(lost)).toBe(true);
+});
+
 it('gives a delivery whose first job is lost another one in the queue; one that has its job gets no other', async () => {
   await make();
   const lost = await lose();

@@ -22,7 +22,8 @@ const NEVER: Sweep = { startedAtMs: Number.NEGATIVE_INFINITY, isDone: true, afte
 
 /**
  * Sweeps the deliveries that need a job. The script that finds no job also adds the new one, so of two processes at
- * once only one adds it. A new job has a new generation: if the old job turns up after all, it does nothing.
+ * once only one adds it. A new job has a new generation: if the old job turns up after all, it does nothing. A delivery
+ * that can't be looked at fails the run, which says so, but not the sweep: the next run goes on after it.
  */
 export function rescueLostJobs(context: DutyContext): Duty {
   const { store, clock, logger, jobExpectedAfterMs = JOB_EXPECTED_AFTER_MS } = context;
@@ -41,9 +42,10 @@ export function rescueLostJobs(context: DutyContext): Duty {
         }
         const nowMs = clock.now();
         const range = { beforeMs: nowMs - jobExpectedAfterMs, after: sweep.after, ...LIMITS };
-        const { rescued, next } = await rescueJobs(store, partition, status, range, nowMs);
+        const { rescued, next, problem } = await rescueJobs(store, partition, status, range, nowMs);
         if (rescued > 0) logger.warn({ deliveries: rescued }, 'delivery.rescued');
         sweeps.set(key, { ...sweep, isDone: next === undefined, after: next });
+        if (problem !== undefined) throw new Error(`Could not rescue ${problem}`);
       }
     },
   };

@@ -1,8 +1,11 @@
 -- Finds deliveries that wait for a job that is gone, and gives each one a new generation and its job. Looks at up to
 -- `limit` entries of an index of unfinished deliveries (`key`), made until `beforeMs`, after the entry `afterId` of
 -- `afterMs`. It is one script so that a delivery which gets its job at the same moment does not get a second one.
--- Returns {entries looked at, records read, jobs made, time of the last entry, id of the last entry}.
+-- A delivery whose record is not as it must be does not keep the others from their jobs.
+-- Returns {entries looked at, records read, jobs made, time of the last entry, id of the last entry, the first delivery
+-- that could not be looked at with the error, empty if there is none}.
 --@include delivery-key
+--@include error-text
 --@include add-job
 
 -- Puts the job of a retry that is not due yet among the delayed ones, as BullMQ does. Wakes nobody: every few seconds,
@@ -37,29 +40,42 @@ end
 -- Asks with one command for each lane which deliveries of an address are in it, because millions may be. A group may
 -- contain another address whose deliveries' ids begin alike: the loop below looks up its deliveries one by one.
 local isInLane = {}
-for _, group in ipairs(groups) do
+local function lookInLanes(group)
   local sub = call('HGET', deliveryKey(group[1]), 's')
   for _, lane in ipairs(sub and {KEY_PARKED .. sub, KEY_OVERDUE .. sub} or {}) do
     local scores = call('ZMSCORE', lane, unpack(group))
     for i, id in ipairs(group) do isInLane[id] = isInLane[id] or scores[i] end
   end
 end
+-- After an error, makeIfLost looks up each delivery of the group.
+for _, group in ipairs(groups) do pcall(lookInLanes, group) end
 
-local read, rescued = 0, 0
+local read, rescued, problem = 0, 0, ''
+-- Makes a delivery's job if it is lost. Returns the job's id, whether it is a retry, and when it is due.
+local function makeIfLost(id)
+  local found = call('HMGET', deliveryKey(id), 'st', 'g', 'e', 's', 'x')
+  local st, generation, sub, dueAtMs = found[1], found[2] or '0', found[4], tonumber(found[5]) or 0
+  local jobId = generation == '0' and id or id .. '.' .. generation
+  if (st == PENDING or st == WAITING_FOR_RETRY) and call('EXISTS', KEY_QUEUE .. jobId) == 0
+    and not call('ZSCORE', KEY_PARKED .. sub, id) and not call('ZSCORE', KEY_OVERDUE .. sub, id) then
+    local isRetry = st == WAITING_FOR_RETRY
+    return makeJob(id, sub, eventOf(id, found[3]), isRetry, nowMs), isRetry, dueAtMs
+  end
+end
 for _, id in ipairs(ids) do
   if not isInLane[id] then
-    local found = call('HMGET', deliveryKey(id), 'st', 'g', 'e', 's', 'x')
-    local st, generation, sub, dueAtMs = found[1], found[2] or '0', found[4], tonumber(found[5]) or 0
-    local jobId = generation == '0' and id or id .. '.' .. generation
     read = read + 1
-    if (st == PENDING or st == WAITING_FOR_RETRY) and call('EXISTS', KEY_QUEUE .. jobId) == 0
-      and not call('ZSCORE', KEY_PARKED .. sub, id) and not call('ZSCORE', KEY_OVERDUE .. sub, id) then
-      local isRetry = st == WAITING_FOR_RETRY
-      local newId = makeJob(id, sub, eventOf(id, found[3]), isRetry, nowMs)
+    local isDone, newId, isRetry, dueAtMs = pcall(makeIfLost, id)
+    if not isDone then
+      local why = errorText(newId)
+      -- Any other error is about Redis, and the next delivery would have it too.
+      if not string.find(why, '^ERR ') and not string.find(why, '^WRONGTYPE ') then error(newId) end
+      if problem == '' then problem = id .. ': ' .. why end
+    elseif newId then
       if dueAtMs > nowMs then delay(newId, dueAtMs, nowMs) else enqueue(newId, isRetry and RETRY_PRIORITY or 0) end
       rescued = rescued + 1
     end
   end
 end
 if rescued > 0 then wakeWorker() end
-return {#ids, read, rescued, lastMs, ids[#ids] or ''}
+return {#ids, read, rescued, lastMs, ids[#ids] or '', problem}

@@ -5,6 +5,7 @@
 --@include park
 --@include joined
 --@include address
+--@include error-text
 
 -- False once lookForRetries has found that no queue of this script has delayed jobs, or jobs with a priority.
 local mayHaveDelayed, mayHavePrioritized = true, true
@@ -185,26 +186,47 @@ local function jobReply(id, sub, found, isWhole, known, spansPartitions)
 end
 
 -- Reads a delivery's record: all of it with `isWhole`, else its DELIVERY_FIELDS. Returns the reply, the subscription
--- and the status. If Redis returns an error, calls endParking before the script ends with it; `taken` is the delivery's
--- job, which stays active.
-local function readDelivery(id, isWhole, taken)
-  local found
-  if isWhole then found = redis.pcall('HGETALL', deliveryKey(id)) else found = redis.pcall('HMGET', deliveryKey(id), DELIVERY_FIELDS) end
-  if found.err then
-    endParking(taken)
-    error(found)
+-- and the status.
+local function readDelivery(id, isWhole)
+  if not isWhole then
+    local found = call('HMGET', deliveryKey(id), DELIVERY_FIELDS)
+    return found, found[9], found[1]
   end
-  if not isWhole then return found, found[9], found[1] end
+  local found = call('HGETALL', deliveryKey(id))
   -- In most records the subscription is the first field and the status the third.
   if found[1] == 's' and found[5] == 'st' then return found, found[2], found[6] end
   local fields = fieldsOf(found)
   return found, fields.s, fields.st
 end
 
+-- Returns what jobReply returns, {id} if the job's delivery is gone, or nothing if parkJob has marked it. Throws if a
+-- record that it reads is not as it must be.
+local function readJob(id, nowMs, known, spansPartitions)
+  local deliveryId = string.match(id, '^[^.]+')
+  local isWhole = isJoint(deliveryId)
+  local found, sub, st = readDelivery(deliveryId, isWhole)
+  if not sub then return {id} end
+  -- If its address has no place, the worker is not told: it would release the delivery at once. Instead, the
+  -- worker that ends a job of the address releases it.
+  local mayBeActive = hasPlace(deliveryId)
+  if not (mayBeActive and admit(sub)) then
+    local all = isWhole and fieldsOf(found) or {g = found[2], x = found[3], c = found[5]}
+    if parkJob(id, deliveryId, sub, st, all.g, all.c, all.x, nowMs, mayBeActive) then return nil end
+  end
+  return jobReply(id, sub, found, isWhole, known, spansPartitions)
+end
+
+-- Calls readJob or jobReply for a job that is or becomes active. After an error returns {id, its text}: the worker that
+-- has the job reports it, and other jobs are not affected.
+local function tryToRead(read, id, ...)
+  local isRead, reply = pcall(read, id, ...)
+  if isRead then return reply end
+  return {id, errorText(reply)}
+end
+
 -- Takes and locks the next job, and reads what its attempt needs. If the address has no room, parks the delivery and
 -- goes on with the next job. Returns one of:
---   what jobReply returns
---   {id} if the job's delivery is gone
+--   what tryToRead returns
 --   {'', when the next delayed job is due} if no job waits
 --   nothing if it has parked as many as it may; jobs may be left
 local function readNext(token, lockMs, nowMs, known, spansPartitions)
@@ -214,22 +236,11 @@ local function readNext(token, lockMs, nowMs, known, spansPartitions)
       endParking()
       return {'', dueAtMs}
     end
-    local deliveryId = string.match(id, '^[^.]+')
-    local isWhole = isJoint(deliveryId)
-    local found, sub, st = readDelivery(deliveryId, isWhole, id)
-    local isParked = false
-    -- If its address has no place, the worker is not told: it would release the delivery at once. Instead, the
-    -- worker that ends a job of the address releases it.
-    local mayBeActive = not sub or hasPlace(deliveryId)
-    if sub and not (mayBeActive and admit(sub)) then
-      local all = isWhole and fieldsOf(found) or {g = found[2], x = found[3], c = found[5]}
-      isParked = parkJob(id, deliveryId, sub, st, all.g, all.c, all.x, nowMs, mayBeActive)
-    end
-    if not isParked then
+    local job = tryToRead(readJob, id, nowMs, known, spansPartitions)
+    if job then
       endParking(id)
       lock(id, token, lockMs)
-      if not sub then return {id} end
-      return jobReply(id, sub, found, isWhole, known, spansPartitions)
+      return job
     end
   end
   endParking()

@@ -34,9 +34,10 @@ local hasOverdue = {}
 -- once. Any attempt that was due before `dueBeforeMs`, the end of an outage, is overdue. A first attempt (without field
 -- x) is due when its delivery is created.
 -- Returns 'parked', 'overdue', 'not_overdue' (nothing changes because of `onlyOverdue`), or 'superseded' (the delivery
--- has another job, or has ended).
+-- has another job, or has ended). Throws if the record has no time of creation: it would have no place in a lane.
 local function park(id, generation, sub, st, newest, created, retryMs, nowMs, dueBeforeMs, onlyOverdue)
   if not st or st == SUCCEEDED or st == FAILED or st == HELD or (newest or '0') ~= generation then return 'superseded' end
+  if not string.find(created or '', '^%d+$') then error('ERR The record of ' .. id .. ' has no valid time of creation', 0) end
   local lane = KEY_OVERDUE .. sub
   if hasOverdue[lane] == nil then hasOverdue[lane] = call('EXISTS', lane) == 1 end
   retryMs = tonumber(retryMs)

@@ -30,16 +30,19 @@ local function takeParked(sub, limit, token, lockMs, nowMs, known, spansPartitio
     for i = 1, #popped, 2 do
       local deliveryId = popped[i]
       local isWhole = isJoint(deliveryId)
-      local found, _, st = readDelivery(deliveryId, isWhole)
-      -- Otherwise it has ended while it was parked.
-      if st == PENDING or st == WAITING_FOR_RETRY then
-        local id, generation = makeJob(deliveryId, sub, eventOf(deliveryId, not isWhole and found[4]), st == WAITING_FOR_RETRY, nowMs)
-        -- Comes before any command that may fail: no process finds a job that exists but is in no list.
-        call('LPUSH', KEY_QUEUE .. 'active', id)
-        lock(id, token, lockMs)
-        setGeneration(found, isWhole, generation)
-        taken[#taken + 1] = jobReply(id, sub, found, isWhole, known, spansPartitions)
-      elseif st == HELD then
+      local isRead, found, _, st = pcall(readDelivery, deliveryId, isWhole)
+      -- Otherwise it has ended while it was parked, or its record can't be read or changed: then rescue.lua reports it.
+      if isRead and (st == PENDING or st == WAITING_FOR_RETRY) then
+        local event = eventOf(deliveryId, not isWhole and found[4])
+        local isMade, id, generation = pcall(makeJob, deliveryId, sub, event, st == WAITING_FOR_RETRY, nowMs)
+        if isMade then
+          -- Comes before any command that may fail: no process finds a job that exists but is in no list.
+          call('LPUSH', KEY_QUEUE .. 'active', id)
+          lock(id, token, lockMs)
+          setGeneration(found, isWhole, generation)
+          taken[#taken + 1] = tryToRead(jobReply, id, sub, found, isWhole, known, spansPartitions)
+        end
+      elseif isRead and st == HELD then
         -- A held delivery is in the wrong lane: release.lua handles it, and those after it.
         for j = i, #popped, 2 do call('ZADD', lane, popped[j + 1], popped[j]) end
         tries = 0
