@@ -41,6 +41,12 @@ it('are read again after a read that failed', async () => {
   expect(await bodies.load(ref)).toMatchObject({ body: expect.stringContaining('"session.created"') });
 });
 
+it('reject with the name of the event if it is not as it must be', async () => {
+  const { ref } = await storedFor(1);
+  const load = async () => await createEventBodies(store).load(ref, 'of another program');
+  await expect(load()).rejects.toThrow(`The record of event ${ref} can't be read: `);
+});
+
 it('are read again once they may have been erased', async () => {
   const { ref, key, reads } = await storedFor(JOBS);
   const bodies = createEventBodies(store);

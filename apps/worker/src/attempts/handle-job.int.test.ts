@@ -163,6 +163,22 @@ it('releases what waits for the slot of an attempt that ends with an error', asy
   expect(context.counts.inFlight).toBe(0);
 });
 
+it('ends no process if the event can not be read while Redis fails', async () => {
+  const { job, found } = await pendingJob();
+  const redis = new Proxy(store.redis, {
+    get: (target, name) =>
+      name === 'script_parkOverdue'
+        ? () => Promise.reject(new Error('Redis has failed'))
+        : (Reflect.get(target, name) as unknown),
+  });
+  context.store = { ...store, redis };
+  // Its attempt is overdue, so Redis is asked while the event is decoded.
+  context.outages = { ...context.outages, endedAtMs: () => Date.now() + 1_000 };
+  await expect(handle(job, { found: { ...found, event: 'of another program' } })).rejects.toThrow();
+  // At the end of this turn, Node throws a rejection that nobody has handled.
+  await new Promise(setImmediate);
+});
+
 it('does not count an attempt if the process must stop while a probe looks for an outage: it is made again', async () => {
   const { job } = await pendingJob();
   const stop = new AbortController();

@@ -40,6 +40,15 @@ describe('attempts', () => {
     expect(entries).toEqual([51, 2, 3]);
   });
 
+  it('do not begin if their number is not known: they could not be recorded, and would be sent for ever', async () => {
+    const { id } = await subscribe();
+    const [{ deliveryId }] = (await deliver([id])) as [CreatedDelivery];
+    for (const n of ['garbage', '', '-1', '99999999999999999999']) {
+      await store.redis.hset(`${prefixOfSubscription(store, id)}:delivery:${deliveryId}`, 'n', n);
+      await expect(begin({ deliveryId, generation: 0, subscriptionId: id })).rejects.toThrow(deliveryId);
+    }
+  });
+
   it('are recorded once each', async () => {
     const subscription = await subscribe();
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];

@@ -14,6 +14,7 @@ import {
   jointRefOf,
 } from '@posthorn/core';
 import { ERASED_WITH_RESPONSES, GRACE_MS } from '../constants.ts';
+import { checkTimes, decodeNamed } from '../decode-named.ts';
 import { decodeKind } from '../events/event-record.ts';
 import { deliveryKey, prefixOfId } from '../keys.ts';
 import { readRules } from '../rules.ts';
@@ -39,7 +40,7 @@ export async function loadDeliveries(store: Store, ids: readonly string[]): Prom
     readRules(store),
     ...ids.map((id) => store.redis.hgetall(deliveryKey(prefixOfId(store, id), id))),
   ]);
-  return ids.map((id, i) => decodeDelivery(id, records[i] ?? {}, maxAttempts));
+  return ids.map((id, i) => decodeNamed(`delivery ${id}`, () => decodeDelivery(id, records[i] ?? {}, maxAttempts)));
 }
 
 /** The deliveries with these ids, without those that no longer exist. */
@@ -82,6 +83,7 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   const attempts = Array.from({ length: attemptCount }, (_, i) =>
     decodeAttempt(i + 1, record[`a${i + 1}`] ?? '', createdAtMs),
   );
+  for (const attempt of attempts) checkTimes(attempt);
   const last = attempts.at(-1);
   const ended = isFinished(status);
   const lastAttemptEnd = last === undefined ? null : last.startedAtMs + last.durationMs;

@@ -11,6 +11,7 @@ import {
 } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
 import { GRACE_MS } from '../constants.ts';
+import { decodeNamed } from '../decode-named.ts';
 import * as keys from '../keys.ts';
 import { fieldList, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
@@ -251,7 +252,7 @@ function stringsOf(record: Record<string, string | number>): Record<string, stri
 
 function decodeErasure(id: string, record: Record<string, string>, counts: ErasureCounts): Erasure {
   const time = (text: string | undefined) => (text === undefined ? null : Number(text));
-  return {
+  return decodeNamed(`erasure ${id}`, () => ({
     id,
     field: record.field as ErasureField,
     environment: record.environment as Environment | undefined,
@@ -267,5 +268,5 @@ function decodeErasure(id: string, record: Record<string, string>, counts: Erasu
     cancelledAtMs: time(record.cancelled_at),
     cancelledBy: record.cancelled_by ?? null,
     finishedAtMs: time(record.finished_at),
-  };
+  }));
 }

@@ -9,6 +9,7 @@ import {
   isoInstant,
   type TraceContext,
 } from '@posthorn/core';
+import { unreadable } from '../decode-named.ts';
 import type { EventRecord } from '../scripts.ts';
 import { isPacked, packData, unpackData } from './pack-data.ts';
 import { packTrace, StoredTrace } from './stored-trace.ts';
@@ -73,6 +74,14 @@ export function decodeEvent(ref: EventRef, stored: EventRecord): StoredEvent | u
 
 /** Reads the event in a joint record: its text in the fields t1, t2…, and those that its delivery has too. Undefined if there is none. */
 export function decodeJoint(ref: EventRef, record: Readonly<Record<string, string>>): StoredEvent | undefined {
+  try {
+    return readJoint(ref, record);
+  } catch (error) {
+    throw unreadable(`event ${ref}`, error);
+  }
+}
+
+function readJoint(ref: EventRef, record: Readonly<Record<string, string>>): StoredEvent | undefined {
   let text = record.t1 ?? '';
   for (let i = 2; record[`t${i}`] !== undefined; i++) text += record[`t${i}`];
   const end = text.indexOf('\n');
@@ -103,6 +112,14 @@ export function decodeJoint(ref: EventRef, record: Readonly<Record<string, strin
 
 /** Reads what `encodeEvent` wrote, packed or not. */
 export function decodeText(ref: EventRef, text: string): StoredEvent {
+  try {
+    return readText(ref, text);
+  } catch (error) {
+    throw unreadable(`event ${ref}`, error);
+  }
+}
+
+function readText(ref: EventRef, text: string): StoredEvent {
   const end = text.indexOf('\n');
   const [kind = '', created = '', accepted = '', subscriptions = '', erased] = text.slice(0, end).split(' ');
   const data = text.slice(end + 1);

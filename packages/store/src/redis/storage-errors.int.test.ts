@@ -1,7 +1,7 @@
 /** That errors are typed however a command is sent, on a real Redis. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
-import { testRedisUrl } from '@posthorn/testing';
+import { testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
 import { connectRedis } from '../index.ts';
 
@@ -37,6 +37,15 @@ it('a duplicate of a connection to a closed port rejects with StorageUnavailable
   duplicate.disconnect();
   redis.disconnect();
   expect(await connected).toBeInstanceOf(StorageUnavailable);
+});
+
+it('a command on a key of another type rejects with the name of the key', async () => {
+  const redis = connectRedis({ REDIS_URL: testRedisUrl() });
+  const key = testPrefix();
+  await redis.set(key, 'text', 'PX', 10_000);
+  const error = await rejection(redis.hgetall(key));
+  redis.disconnect();
+  expect(error).toMatchObject({ message: expect.stringMatching(`^WRONGTYPE .*\\(hgetall ${key}\\)$`) });
 });
 
 it('a command that is wrong in itself rejects with the reply of Redis', async () => {

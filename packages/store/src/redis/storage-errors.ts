@@ -17,6 +17,12 @@ export function typedError<E extends Error | null | undefined>(error: E): E | St
   return error && isUnavailable(error) ? new StorageUnavailable(messageOf(error), error) : error;
 }
 
+/** Adds the key to the error of a key of another type, which does not say it. Scripts have several. */
+function nameKey<E extends Error | null | undefined>(error: E, { name, args }: Command): E {
+  if (error?.message.startsWith('WRONGTYPE ') && !name.startsWith('eval')) error.message += ` (${name} ${args[0]})`;
+  return error;
+}
+
 function messageOf({ message }: Error): string {
   return (
     message
@@ -54,7 +60,7 @@ export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   const typed: Partial<Redis> = {
     sendCommand(command: Command, ...more) {
       const { reject } = command;
-      command.reject = (error) => reject(typedError(error));
+      command.reject = (error) => reject(typedError(nameKey(error, command)));
       return sendCommand.call(this, command, ...more);
     },
     emit(event, ...args) {

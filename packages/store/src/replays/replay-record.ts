@@ -1,12 +1,16 @@
 /** The record of a bulk replay: reads it, and encodes its filter. The scripts that start and step the replay write it. */
 import { EVENT_TYPES, FAILURE_REASONS, type Replay, type ReplayFilter, type ReplayStatus } from '@posthorn/core';
+import { decodeNamed } from '../decode-named.ts';
 import { prefixOfId, replayKey } from '../keys.ts';
 import type { Store } from '../store.ts';
 
 /** Bulk replays by id, in the order of the ids; undefined for an id that has none (any more). */
 export async function loadReplays(store: Store, ids: readonly string[]): Promise<(Replay | undefined)[]> {
   return await Promise.all(
-    ids.map(async (id) => decodeReplay(id, await store.redis.hgetall(replayKey(prefixOfId(store, id), id)))),
+    ids.map(async (id) => {
+      const record = await store.redis.hgetall(replayKey(prefixOfId(store, id), id));
+      return decodeNamed(`replay ${id}`, () => decodeReplay(id, record));
+    }),
   );
 }
 

@@ -1,5 +1,6 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
 import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
+import { decodeNamed } from '../decode-named.ts';
 import { laneLength } from '../deliveries/lanes.ts';
 import { failingKey, healthKey, prefixOfSubscription, subscriptionKey, subscriptionsKey } from '../keys.ts';
 import { highest, pairs } from '../lists/sorted-set.ts';
@@ -15,9 +16,10 @@ export async function readHealth(
   nowMs: number,
 ): Promise<AddressHealth[]> {
   return await Promise.all(
-    subscriptionIds.map(async (id) =>
-      decodeHealth(await store.redis.hgetall(healthKey(prefixOfSubscription(store, id), id)), nowMs),
-    ),
+    subscriptionIds.map(async (id) => {
+      const record = await store.redis.hgetall(healthKey(prefixOfSubscription(store, id), id));
+      return decodeNamed(`health of ${id}`, () => decodeHealth(record, nowMs));
+    }),
   );
 }
 

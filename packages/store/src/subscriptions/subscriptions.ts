@@ -16,6 +16,7 @@ import {
   type Validation,
 } from '@posthorn/core';
 import { DELETED } from '../constants.ts';
+import { decodeNamed } from '../decode-named.ts';
 import { decodeCameBack, encodeCameBack } from '../deliveries/responses.ts';
 import { announceTopics, readVersions, topicsStep } from '../events/matcher.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from '../keys.ts';
@@ -152,7 +153,10 @@ export async function loadSubscriptions(
   ids: readonly string[],
 ): Promise<(StoredSubscription | undefined)[]> {
   return await Promise.all(
-    ids.map(async (id) => decode(id, await store.redis.hgetall(subscriptionKey(prefixOfSubscription(store, id), id)))),
+    ids.map(async (id) => {
+      const record = await store.redis.hgetall(subscriptionKey(prefixOfSubscription(store, id), id));
+      return decodeNamed(`subscription ${id}`, () => decode(id, record));
+    }),
   );
 }
 
