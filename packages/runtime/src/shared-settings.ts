@@ -127,7 +127,7 @@ export function sharedSettings(defaultPort: number) {
       durationMs.default(30 * DAY_MS),
       'Delivery',
       '`30d`',
-      'how long failed deliveries are kept and can be replayed; the same in all processes. After a change, searches may miss events that were accepted before, and what publishers have stored is counted anew',
+      'how long failed deliveries are kept and can be replayed; the same in all processes, which warn if another one differs. After a change, searches may miss events that were accepted before, and what publishers have stored is counted anew',
     ),
     RETENTION_SUCCEEDED: setting(
       durationMs.refine((ms) => ms >= DAY_MS, 'must be at least 1d').default(DEFAULT_RETENTION_SUCCEEDED_MS),

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StartError, StorageUnavailable, withTimeLimit } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
+import { agreedSettings } from './format/differing-settings.ts';
 import { type FormatRange, READABLE } from './format/formats.ts';
 import { KnownFormat, type ProcessIdentity } from './format/stored-format.ts';
 import { allPrefixes } from './keys.ts';
@@ -25,6 +26,8 @@ export interface StoreSettings extends RedisSettings {
   RETENTION: number;
   /** Absent: `RETENTION`. */
   RETENTION_SUCCEEDED?: number;
+  /** Only workers have it. */
+  RETRY_DELAYS?: readonly number[];
 }
 
 /**
@@ -54,7 +57,8 @@ export function openStore(
   const redis = connectRedis(settings, { ...options, joinWrites: true });
   defineScripts(redis);
   const { identity, formats = READABLE, onMismatch = () => undefined, onWarning = () => undefined } = options;
-  const formatOptions = { readable: formats, identity, onMismatch, onGone: onWarning };
+  const agreed = agreedSettings({ ...settings, RETENTION_SUCCEEDED: succeededRetentionMs });
+  const formatOptions = { readable: formats, identity, onMismatch, onWarning, settings: agreed };
   const format = new KnownFormat({ redis, prefix, partitions }, formatOptions);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const lives = { retentionMs, succeededRetentionMs };

@@ -197,7 +197,8 @@ export const scripts = {
   lease: script('key holder lifeMs', isOne),
   giveUpLease: script('key holder', nothing),
   joinInstallation: script('id? state isEmpty:flag known? partitions oldest:number newest:number version', (reply) => {
-    const [format, raisedBy, oldestStored, partitions, redisMs, begunAt, hasOthers] = list(reply).map(String);
+    const [format, raisedBy, oldestStored, partitions, redisMs, begunAt, hasOthers, registrations = ''] =
+      list(reply).map(String);
     if (format === undefined) return undefined;
     return {
       format: Number(format),
@@ -207,6 +208,7 @@ export const scripts = {
       redisMs: Number(redisMs),
       begunAt: begunAt || undefined,
       hasOthers: hasOthers === '1',
+      registrations,
     };
   }),
   readInstallation: script('', (reply) => {

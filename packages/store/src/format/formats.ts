@@ -45,6 +45,8 @@ export interface RegisteredProcess {
   newest: number;
   /** By the clock of Redis. */
   seenAtMs: number;
+  /** Those that all processes must agree on (differing-settings.ts). Processes of earlier releases do not say them. */
+  settings?: Readonly<Record<string, string>>;
 }
 
 /** The record of the installation, as far as it concerns the format. All times are by the clock of Redis. */

@@ -44,13 +44,14 @@ async function redisNowMs(): Promise<number> {
 interface Opening {
   formats?: FormatRange;
   id?: string;
+  settings?: { RETENTION?: number; RETRY_DELAYS?: readonly number[] } | undefined;
   onMismatch?: (error: Error) => void;
   onWarning?: (text: string) => void;
 }
 /** Opens the store as a process does. */
-async function open({ formats = BOTH, id = 'one', ...options }: Opening = {}) {
+async function open({ formats = BOTH, id = 'one', settings, ...options }: Opening = {}) {
   const opened = openStore(
-    { REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: DAY },
+    { REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, PARTITIONS: 1, RETENTION: DAY, ...settings },
     {
       onError(error) {
         throw error;
@@ -74,6 +75,33 @@ async function letWindowPass() {
 }
 const advance = (opened: Awaited<ReturnType<typeof open>>, windowMs = DAY) =>
   advanceFormat(opened.store, { windowMs, version: '9.9.9', readable: BOTH });
+
+it('processes warn once of each setting that a running one has with another value, whoever started first', async () => {
+  const warnings: Record<string, string[]> = { a: [], b: [], c: [] };
+  const start = (id: string, settings: Opening['settings']) =>
+    open({ id, settings, onWarning: (text) => warnings[id]?.push(/^.* but \S+/.exec(text)?.[0] ?? '') });
+  const state = { app: 'ingest', seenAtMs: Date.now() - 60_000, settings: { RETENTION: '7d' } };
+  await redis.hset(key, {
+    partitions: 1,
+    'process:gone': JSON.stringify(state),
+    'process:bad': '{',
+    'process:null': 'null',
+  });
+  const first = await start('a', { RETRY_DELAYS: [60_000, 90_500] });
+  await start('b', { RETENTION: 36 * 3_600_000, RETRY_DELAYS: [60_000] });
+  await start('c', {});
+  const toA = ['RETENTION is 1d here, but 36h', 'RETENTION_SUCCEEDED is 1d here, but 36h'];
+  // As if a server of a Cluster was reached again: the process registers at once, not only after 5 s.
+  first.store.redis.emit('+node');
+  await eventually('the warnings', () => (warnings.a?.length ?? 0) >= 3);
+  expect(warnings.a?.filter((text) => text !== '')).toEqual([...toA, 'RETRY_DELAYS is 1m,90500ms here, but 1m']);
+  expect(warnings.b?.filter((text) => text !== '')).toEqual([
+    'RETENTION is 36h here, but 1d',
+    'RETENTION_SUCCEEDED is 36h here, but 1d',
+    'RETRY_DELAYS is 1m here, but 1m,90500ms',
+  ]);
+  expect(warnings.c?.filter((text) => text !== '')).toEqual(toA);
+});
 
 describe('the stored format', () => {
   it('of an empty Redis is the newest, whoever starts first, also if many start at once', async () => {

@@ -9,6 +9,7 @@ import { Cluster } from 'ioredis';
 import { installationKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
+import { type AgreedSettings, createSettingsComparison } from './differing-settings.ts';
 import { describeMismatch, FIRST_FORMAT, type FormatRange, PROCESS_FIELD } from './formats.ts';
 import { createLostPartitions } from './lost-partitions.ts';
 
@@ -49,7 +50,9 @@ export class KnownFormat implements StoredFormat {
   readonly #readable: FormatRange;
   readonly #identity: ProcessIdentity | undefined;
   readonly #onMismatch: (error: StartError) => void;
-  readonly #onGone: (reason: string) => void;
+  readonly #onWarning: (text: string) => void;
+  readonly #settings: AgreedSettings | undefined;
+  readonly #compareSettings: ReturnType<typeof createSettingsComparison>;
   readonly #lostPartitions: () => Promise<number[]>;
   readonly #leaving = new AbortController();
   #current = FIRST_FORMAT;
@@ -61,8 +64,9 @@ export class KnownFormat implements StoredFormat {
   #refreshing: Promise<void> | undefined;
 
   /**
-   * `onMismatch` is called once if this process can't work with what is stored any more, `onGone` each time when Redis
-   * has lost the record, or the data of a partition.
+   * `onMismatch` is called once if this process can't work with what is stored any more, `onWarning` each time when
+   * Redis has lost the record, or the data of a partition, and once for each other value of `settings` that a running
+   * process has.
    */
   constructor(
     store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
@@ -70,14 +74,17 @@ export class KnownFormat implements StoredFormat {
       readable: FormatRange;
       identity: ProcessIdentity | undefined;
       onMismatch: (error: StartError) => void;
-      onGone: (reason: string) => void;
+      onWarning: (text: string) => void;
+      settings?: AgreedSettings;
     },
   ) {
     this.#store = store;
     this.#readable = options.readable;
     this.#identity = options.identity;
     this.#onMismatch = options.onMismatch;
-    this.#onGone = options.onGone;
+    this.#onWarning = options.onWarning;
+    this.#settings = options.settings;
+    this.#compareSettings = createSettingsComparison(store, options.settings ?? {}, options.onWarning);
     this.#lostPartitions = createLostPartitions(store);
   }
 
@@ -140,6 +147,7 @@ export class KnownFormat implements StoredFormat {
     this.#begunAt = found.begunAt;
     this.#isGone = false;
     this.#confirmedAtMs = sentAtMs;
+    if (this.#identity !== undefined) await this.#compareSettings(found.registrations);
     return found.hasOthers;
   }
 
@@ -149,7 +157,7 @@ export class KnownFormat implements StoredFormat {
       'the data are back: start Redis on the right folder, or restore a backup (docs/redis.md). Start or restart no app ' +
       'before that. To begin without the data, restart all apps.';
     this.doubt();
-    if (!this.#isGone) this.#onGone(reason);
+    if (!this.#isGone) this.#onWarning(reason);
     this.#isGone = true;
     throw new StorageUnavailable(reason);
   }
@@ -200,6 +208,13 @@ export class KnownFormat implements StoredFormat {
   /** What other processes learn of this one. */
   #state(): string {
     const { app, version } = this.#identity ?? {};
-    return JSON.stringify({ app, version, host: hostname(), pid: process.pid, ...this.#readable });
+    return JSON.stringify({
+      app,
+      version,
+      host: hostname(),
+      pid: process.pid,
+      settings: this.#settings,
+      ...this.#readable,
+    });
   }
 }

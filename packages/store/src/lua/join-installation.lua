@@ -5,8 +5,8 @@
 -- installation began that the process has joined before: such a process creates no record, and joins no later one.
 -- Works while Redis is full, once the record exists.
 -- Returns {format, release that raised it, oldest stored format, number of partitions, time of Redis, when the
--- installation began, 1 if this process has created the record beside other keys}; {} if the record that the process
--- has joined is gone.
+-- installation began, 1 if this process has created the record beside other keys, number of registrations}; {} if the
+-- record that the process has joined is gone.
 --@include format-of
 --@include redis-ms
 
@@ -37,4 +37,5 @@ if id ~= '' and format <= newest and oldestStored >= oldest and agreed == partit
     if redis.pcall('HSET', prefix, 'begun_at', givenAt) == 1 then begunAt = givenAt end
   end
 end
-return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs(), begunAt, hasOthers and 1 or 0}
+return {format, call('HGET', prefix, 'raised_by') or '', oldestStored, agreed, redisMs(), begunAt, hasOthers and 1 or 0,
+  call('HGET', prefix, 'registrations') or ''}
