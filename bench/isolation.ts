@@ -9,6 +9,7 @@ import {
   singlePublisher,
   subscribe,
   timedEvent,
+  until,
 } from './harness.ts';
 
 const HEALTHY = 45;
@@ -154,27 +155,40 @@ async function measure(
   for (const path of bad) await listen(path, badType);
   const worker = await bench.startApp('worker', env);
   await publishMany(ingest.url, backlog, () => timedEvent('session.expired'));
-  const read = async () => (await readArrivals(receiver)).map(({ ageMs }) => ageMs);
+  /** The ages of so many arrivals, once all are there, however late. */
+  const readAll = async (count: number) => {
+    const ages: number[] = [];
+    const allArrived = async () => {
+      for (const { ageMs } of await readArrivals(receiver)) ages.push(ageMs);
+      return ages.length >= count;
+    };
+    await until('all to the healthy addresses', allArrived);
+    return ages;
+  };
   const publisher = singlePublisher(ingest.url);
+  /** Resolves with the number of deliveries to healthy addresses. */
   const publishFor = async (ms: number) => {
     const sent: Promise<unknown>[] = [];
     let count = 0;
     for (const endsAt = Date.now() + ms; Date.now() < endsAt; ) {
       sent.push(publisher.publish(timedEvent('session.approved')));
-      if (isRare && count++ % EVENTS_PER_S === 0) {
+      if (isRare && count % EVENTS_PER_S === 0) {
         sent.push(publisher.publish(timedEvent('session.expired')));
       }
+      count += 1;
       await new Promise((resolve) => setTimeout(resolve, 1_000 / EVENTS_PER_S));
     }
     await Promise.all(sent);
+    return count * HEALTHY;
   };
   // In the first half the worker learns how each address behaves; the second half is measured.
-  if (!fromStart) await publishFor(seconds * 1_000);
-  await read();
+  if (!fromStart) await readAll(await publishFor(seconds * 1_000));
   await beforeMeasured?.();
-  await Promise.all([publishFor(seconds * 1_000), publishMany(ingest.url, burst, () => timedEvent('session.expired'))]);
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
-  const ages = await read();
+  const [count] = await Promise.all([
+    publishFor(seconds * 1_000),
+    publishMany(ingest.url, burst, () => timedEvent('session.expired')),
+  ]);
+  const ages = await readAll(count);
   await publisher.close();
   for (const one of [worker, operator, ingest, receiver]) await one.stop();
   await bench.redis.flushdb();
