@@ -2,6 +2,7 @@
  * Fan-out of one event: time until the publisher gets its response, and until the last delivery arrives, beside the
  * plain system and beside the same requests with nothing else; and what other publishers notice of large ones.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { createResolver, createSender, parseNetworks } from '@posthorn/sender';
 import { measureFanOut, measureLatency } from './compare.ts';
 import { type Bench, event400, inParallel, percentile } from './harness.ts';
@@ -9,6 +10,9 @@ import { ID_IN_REFERENCE, type System, startPlain, startPosthorn } from './syste
 
 /** Pause between two large events of the disturbing publisher. */
 const DISTURB_EVERY_MS = 1_000;
+const SINGLE_EVERY_MS = 10;
+/** Before the latency of each system is measured. */
+const WARM_UP_S = 2;
 /** As many as a worker has slots. */
 const MAX_IN_FLIGHT = 100;
 
@@ -49,10 +53,11 @@ async function measured(system: System, rounds: number) {
 /** Measures arrival at 100 events a second, plain and by Posthorn, and responses beside fan-outs to `size` addresses. */
 export async function benchLatency(bench: Bench, size: number, seconds: number) {
   const plain = await startPlain(bench, 'plain', 1);
+  await measureLatency(plain, WARM_UP_S);
   const plainAges = await measureLatency(plain, seconds);
   await plain.stop();
   const posthorn = await startPosthorn(bench, 'Posthorn', size);
-  await measureLatency(posthorn, 2);
+  await measureLatency(posthorn, WARM_UP_S);
   const ages = await measureLatency(posthorn, seconds);
   const beside = await besideFanOuts(posthorn, seconds);
   await posthorn.stop();
@@ -67,7 +72,7 @@ async function besideFanOuts(system: System, seconds: number) {
   const disturbing = (async () => {
     while (!isOver) {
       await system.publishToAll('large');
-      await new Promise((resolve) => setTimeout(resolve, DISTURB_EVERY_MS));
+      await pause(DISTURB_EVERY_MS);
     }
   })();
   const disturbed = await responses(system, seconds);
@@ -76,14 +81,17 @@ async function besideFanOuts(system: System, seconds: number) {
   return { aloneP99Ms: percentile(alone, 0.99), disturbedP99Ms: percentile(disturbed, 0.99) };
 }
 
-/** One publisher that waits for each response, and a pause of 10 ms. */
+/** Times from when each single event was due, at a fixed rate: those that are due while responses are late count too. */
 async function responses(system: System, seconds: number): Promise<number[]> {
-  const times: number[] = [];
-  for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; ) {
-    const startedAt = performance.now();
+  const calls: Promise<number>[] = [];
+  const startedAt = performance.now();
+  const respondedAfter = async (dueAt: number) => {
     await system.publish('single');
-    times.push(performance.now() - startedAt);
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    return performance.now() - dueAt;
+  };
+  for (let dueAt = startedAt; dueAt < startedAt + seconds * 1000; dueAt += SINGLE_EVERY_MS) {
+    await pause(Math.max(0, dueAt - performance.now()));
+    calls.push(respondedAfter(dueAt));
   }
-  return times;
+  return await Promise.all(calls);
 }
