@@ -11,8 +11,8 @@ import { PUBLISHER_KEY } from './harness.ts';
 export interface RawPublishers {
   /** Opens the connections, and replaces those that ingest has closed because they were idle. */
   connect(): Promise<void>;
-  /** Publishes so many events, at least one on each connection. Throws if one is not accepted. */
-  publish(count: number): Promise<void>;
+  /** Publishes so many events; resolves with the time until each response, in milliseconds. Throws if one is not accepted. */
+  publish(count: number): Promise<number[]>;
   close(): void;
 }
 
@@ -45,7 +45,8 @@ export function createRawPublishers(
         unsent -= 1;
         return requests[next++ % requests.length]?.();
       };
-      await Promise.all(sockets.map((socket) => publishOn(socket, () => (unsent > 0 ? nextRequest() : undefined))));
+      const all = sockets.map((socket) => publishOn(socket, () => (unsent > 0 ? nextRequest() : undefined)));
+      return (await Promise.all(all)).flat();
     },
     close() {
       for (const socket of sockets) socket.destroy();
@@ -53,14 +54,17 @@ export function createRawPublishers(
   };
 }
 
-/** Sends one request after the other until there is no next one. */
-function publishOn(socket: Socket, nextRequest: () => Buffer | undefined): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+/** Sends one request after the other until there is no next one; resolves with the time until each response. */
+function publishOn(socket: Socket, nextRequest: () => Buffer | undefined): Promise<number[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<number[]>();
+  const times: number[] = [];
   let answer = '';
+  let sentAt = 0;
   const send = () => {
     const request = nextRequest();
+    sentAt = performance.now();
     if (request) socket.write(request);
-    else resolve();
+    else resolve(times);
   };
   const onData = (data: Buffer) => {
     answer += data.toString('latin1');
@@ -70,6 +74,7 @@ function publishOn(socket: Socket, nextRequest: () => Buffer | undefined): Promi
     if (!answer.startsWith('HTTP/1.1 202 ') || Number.isNaN(bodyBytes)) return reject(new Error(answer));
     if (answer.length < headEnd + 4 + bodyBytes) return;
     answer = '';
+    times.push(performance.now() - sentAt);
     send();
   };
   const onClose = () => reject(new Error('Ingest has closed a connection.'));
