@@ -94,7 +94,7 @@ async function runPlain(bench: Bench, count: number): Promise<Run> {
       })),
     );
   }
-  const run = await drain(bench, count, receiver, () => bench.start('bench/processes/plain-worker.ts'), cpuBefore);
+  const run = await drain(bench, count, receiver, () => bench.startPlain('worker'), cpuBefore);
   await queue.obliterate({ force: true });
   await receiver.stop();
   return run;

@@ -2,8 +2,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Accepted, createPublisher, type PublishedEvent, type Publisher } from '@posthorn/client';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
@@ -79,6 +80,13 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
     redisUrl: server.url,
     redisPid: server.pid,
     start,
+    /** Starts a program of the plain system. As JavaScript, like the built apps: Node would need CPU and memory for types. */
+    startPlain(program: 'ingest' | 'worker', env: Record<string, string> = {}) {
+      const file = join(dir, `plain-${program}.mjs`);
+      const source = readFileSync(join(root, `bench/processes/plain-${program}.ts`), 'utf8');
+      writeFileSync(file, stripTypeScriptTypes(source));
+      return start(relative(root, file), env);
+    },
     /** As the image starts it. */
     startApp: (app: 'ingest' | 'worker' | 'console', env: Record<string, string> = {}) =>
       start(`apps/${app}/dist/main.cjs`, {

@@ -13,24 +13,21 @@ export interface Started {
   cpuMs: number;
 }
 
-const PROGRAMS = {
-  'plain ingest': 'bench/processes/plain-ingest.ts',
-  'plain worker': 'bench/processes/plain-worker.ts',
-  ingest: 'ingest',
-  worker: 'worker',
-  console: 'console',
-} as const;
+const APPS = ['ingest', 'worker', 'console'] as const;
+const PLAIN = ['ingest', 'worker'] as const;
 
 /** Starts each program `rounds` times, in turns; the medians. */
 export async function benchStart(bench: Bench, rounds: number): Promise<Record<string, Started>> {
-  const runs = new Map<string, Started[]>(Object.keys(PROGRAMS).map((name) => [name, []]));
+  const programs = new Map([
+    ...PLAIN.map((program) => [`plain ${program}`, () => bench.startPlain(program)] as const),
+    ...APPS.map((app) => [app, () => bench.startApp(app, { KEY_PREFIX: 'bench-start' })] as const),
+  ]);
+  const runs = new Map<string, Started[]>(Array.from(programs.keys(), (name) => [name, []]));
   // The first round fills the compile cache.
   for (let round = -1; round < rounds; round++) {
-    for (const [name, program] of Object.entries(PROGRAMS)) {
+    for (const [name, start] of programs) {
       const startedAt = performance.now();
-      const started = await (program.endsWith('.ts')
-        ? bench.start(program)
-        : bench.startApp(program as 'ingest' | 'worker' | 'console', { KEY_PREFIX: 'bench-start' }));
+      const started = await start();
       const ms = performance.now() - startedAt;
       const { cpuUs } = await processUsage(Number(started.child.pid));
       await started.stop();

@@ -65,10 +65,7 @@ export async function startPlain(
 ): Promise<System> {
   const receiver = await startReceiver(bench, delayMs);
   const env = { RECEIVER_URL: receiver.url, FAN_OUT: String(fanOut) };
-  const starts = [
-    () => bench.start('bench/processes/plain-ingest.ts', env),
-    () => bench.start('bench/processes/plain-worker.ts'),
-  ];
+  const starts = [() => bench.startPlain('ingest', env), () => bench.startPlain('worker')];
   return await started(bench, name, { receiver, starts, fanOut });
 }
 
