@@ -1,4 +1,5 @@
 /** The apps on a Redis Cluster of three masters with partitions on different ones; and on one that loses a master. */
+import { rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -464,6 +465,33 @@ describe('Redis Cluster', () => {
     for (const [i, mark] of marks.entries()) await master.set(mark, values[i]!);
     await accepted(() => on.publish(sampleEvent()));
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
+  });
+
+  it('accepts no event without its deliveries from the moment at which a killed master comes back empty', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const on = await ownApps(env);
+    const client = ownClient({ REDIS_URL: nodes[0]!.url });
+    const slotOf = async (key: string) => Number(await client.call('CLUSTER', 'KEYSLOT', key));
+    const emptied = nodes[(ownerOf(await slotOf('posthorn:installation')) + 1) % MASTERS]!;
+    const to = await ownReceiver();
+    // More than enough for one on each master.
+    const addresses = 24;
+    for (let i = 0; i < addresses; i++) await on.subscribe(to.url);
+    await accepted(() => on.publish(sampleEvent()));
+    const [, dir = ''] = (await ownClient({ REDIS_URL: emptied.url }).config('GET', 'dir')) as string[];
+    process.kill(emptied.pid, 'SIGKILL');
+    rmSync(join(dir, 'appendonlydir'), { recursive: true });
+    await emptied.again();
+    // It may be in flight when the master is reached again.
+    await on.publish(sampleEvent());
+    const partial: unknown[] = [];
+    await eventually('the reason', async () => {
+      const { status, body } = await on.publish(sampleEvent());
+      if (status === 202 && body.deliveries < addresses) partial.push(body);
+      return String((await on.operate('GET', '/v1/overview')).body.detail).includes('Redis has lost the data of');
+    });
+    expect(partial).toEqual([]);
   });
 
   it('answers publishers with 503 within seconds while it is unreachable; what they repeat is delivered later', async () => {

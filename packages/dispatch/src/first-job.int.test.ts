@@ -44,7 +44,7 @@ describe('a first job', () => {
     const stored = storedOf([id]);
     const job = jobOf(stored, id);
     await storeEvent(store, stored);
-    const format = { current: () => 1, confirm: () => undefined };
+    const format = { current: () => 1, confirm: () => undefined, doubt: () => undefined };
     await createDeliveries({ ...store, format }, stored);
     await addJobs(jobQueues, THEIRS, [job]);
     expect(await keysOf(OURS)).toEqual((await keysOf(THEIRS)).filter((name) => name !== 'events' && name !== 'id'));

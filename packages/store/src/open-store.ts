@@ -73,9 +73,8 @@ export function openStore(
       error instanceof StartError ? onWarning(error.message) : onError(error),
     );
   });
-  redis.on('+node', () => {
-    if (state === 'open') format.lookAgain();
-  });
+  // A server of a Cluster. It is reached later than it is known, and may have come back without its data.
+  redis.on('+node', (node: Redis) => node.on('ready', () => format.doubtPartitions()));
   return {
     name: 'store',
     store,

@@ -260,7 +260,7 @@ export async function runScript<N extends ScriptName>(
 ): Promise<ScriptResult<N>> {
   const script: Script<Scripts[N]['declaration'], unknown> = scripts[name];
   const commands = store.redis as unknown as Record<string, (...args: (string | number)[]) => Promise<unknown>>;
-  const unconfirmed = store.format?.confirm();
+  const unconfirmed = store.format?.confirm(prefix);
   if (unconfirmed) await unconfirmed;
   const args = encodeArguments(script, values);
   if (withFormat.has(name)) args.unshift(store.format?.current() ?? FIRST_FORMAT);

@@ -49,7 +49,11 @@ const inFormatOne = async () => {
   const settings = { REDIS_URL: testRedisUrl(), KEY_PREFIX: store.prefix, PARTITIONS: 4, RETENTION };
   const formats = { oldest: 1, newest: 1 };
   const opened = openStore(settings, { onError: (error) => Promise.reject(error), formats });
-  return { ...opened.store, format: { current: () => 1, confirm: () => undefined }, stop: opened.stop };
+  return {
+    ...opened.store,
+    format: { current: () => 1, confirm: () => undefined, doubt: () => undefined },
+    stop: opened.stop,
+  };
 };
 
 describe('an event with one delivery', () => {

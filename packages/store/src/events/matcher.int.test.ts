@@ -78,6 +78,21 @@ describe('a match', () => {
     expect(await areOutdated(known)).toEqual(all(true));
     expect((await match(known)).subscriptionIds).toEqual([second.id]);
   });
+  it('is doubted where a version is gone, since the subscriptions may be gone too', async () => {
+    const doubt = jest.fn();
+    matcher = createMatcher({ ...store, format: { ...store.format, doubt } }, () => clockMs);
+    const { id } = await subscribe();
+    await match();
+    clockMs = 1_000;
+    await match();
+    expect(doubt).not.toHaveBeenCalled();
+    await store.redis.del(topicsVersionKey(prefixOfSubscription(store, id)));
+    clockMs = 2_000;
+    await match();
+    clockMs = 3_000;
+    await match();
+    expect(doubt).toHaveBeenCalledTimes(1);
+  });
   it('is outdated by a change though an earlier one is announced again after it', async () => {
     const incrby = jest.spyOn(store.redis, 'incrby');
     await subscribe();

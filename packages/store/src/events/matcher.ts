@@ -15,6 +15,9 @@ const MAX_AGE_MS = 1_000;
 /** A longer result is not kept: reading it costs little compared with the deliveries of its event. */
 const MAX_KEPT_IDS = 1_000;
 
+/** The version of topics of which Redis has none. */
+const NEVER_CHANGED = '0';
+
 /** The subscriptions that an event matches, with the version of the topics in each partition from before they were read. */
 export interface Match {
   readonly subscriptionIds: readonly string[];
@@ -35,6 +38,9 @@ export function createMatcher(store: Store, now: () => number = () => performanc
   const readCurrent = async (): Promise<readonly string[]> => {
     const startedAtMs = now();
     const versions = await readVersions(store, current);
+    // No version is ever removed: what has lost one may have lost the subscriptions too.
+    if (versions.some((version, partition) => version === NEVER_CHANGED && version !== (current[partition] ?? version)))
+      store.format.doubt();
     if (versions.some((version, partition) => version !== current[partition])) current = versions;
     readAtMs = startedAtMs;
     return current;
@@ -90,7 +96,7 @@ export async function readVersions(store: Store, before: readonly string[] = [])
   const versions = store.spansPartitions
     ? await store.redis.mget(prefixes.map(topicsVersionKey))
     : await Promise.all(prefixes.map(read));
-  return versions.map((version) => version ?? '0');
+  return versions.map((version) => version ?? NEVER_CHANGED);
 }
 
 /**

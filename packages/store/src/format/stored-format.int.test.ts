@@ -91,8 +91,9 @@ it('processes warn once of each setting that a running one has with another valu
   await start('b', { RETENTION: 36 * 3_600_000, RETRY_DELAYS: [60_000] });
   await start('c', {});
   const toA = ['RETENTION is 1d here, but 36h', 'RETENTION_SUCCEEDED is 1d here, but 36h'];
-  // As if a server of a Cluster was reached again: the process registers at once, not only after 5 s.
-  first.store.redis.emit('+node');
+  // As if Redis was reached again: the process registers at once, not only after 5 s.
+  first.store.format.doubt();
+  await first.store.format.confirm();
   await eventually('the warnings', () => (warnings.a?.length ?? 0) >= 3);
   expect(warnings.a?.filter((text) => text !== '')).toEqual([...toA, 'RETRY_DELAYS is 1m,90500ms here, but 1m']);
   expect(warnings.b?.filter((text) => text !== '')).toEqual([

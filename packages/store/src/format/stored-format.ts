@@ -6,12 +6,12 @@ import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { DAY_MS, HOUR_MS, StartError, StorageUnavailable } from '@posthorn/core';
 import { Cluster } from 'ioredis';
-import { installationKey } from '../keys.ts';
+import { allPrefixes, installationKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { type AgreedSettings, createSettingsComparison } from './differing-settings.ts';
 import { describeMismatch, FIRST_FORMAT, type FormatRange, PROCESS_FIELD } from './formats.ts';
-import { createLostPartitions } from './lost-partitions.ts';
+import { createLostPartitions, type LostPartitions } from './lost-partitions.ts';
 
 /** The exit code of a process that can't read the stored format: EX_CONFIG of sysexits.h. No restart helps. */
 const EXIT_MISMATCH = 78;
@@ -37,8 +37,13 @@ export interface ProcessIdentity {
 export interface StoredFormat {
   /** The format to write. Everything that this process may find can be older, or newer up to what it reads. */
   current(): number;
-  /** Undefined while what is known is recent. Otherwise resolves once it is, and rejects if this process can't read what is stored. */
-  confirm(): Promise<void> | undefined;
+  /**
+   * Undefined while what is known is recent. Otherwise resolves once it is, and rejects if this process can't read what is
+   * stored, or Redis has lost it. `prefix`: that of the partition to be used.
+   */
+  confirm(prefix?: string): Promise<void> | undefined;
+  /** To be called when Redis may have other data than before: what is known is no longer recent. */
+  doubt(): void;
 }
 
 /**
@@ -53,10 +58,11 @@ export class KnownFormat implements StoredFormat {
   readonly #onWarning: (text: string) => void;
   readonly #settings: AgreedSettings | undefined;
   readonly #compareSettings: ReturnType<typeof createSettingsComparison>;
-  readonly #lostPartitions: () => Promise<number[]>;
+  readonly #lostPartitions: LostPartitions;
   readonly #leaving = new AbortController();
   #current = FIRST_FORMAT;
   #confirmedAtMs = Number.NEGATIVE_INFINITY;
+  #doubts = 0;
   /** When the installation began that this process has joined, as its record says. */
   #begunAt: string | undefined;
   #isGone = false;
@@ -92,15 +98,34 @@ export class KnownFormat implements StoredFormat {
     return this.#current;
   }
 
-  confirm(): Promise<void> | undefined {
+  confirm(prefix?: string): Promise<void> | undefined {
+    if (this.#identity === undefined) return undefined;
     // Also after the clock was set back.
-    if (this.#identity === undefined || Math.abs(Date.now() - this.#confirmedAtMs) < TRUST_MS) return undefined;
-    return this.#refreshOnce();
+    if (Math.abs(Date.now() - this.#confirmedAtMs) < TRUST_MS) return this.#confirmPartition(prefix);
+    return this.#refreshOnce().then(() => this.#confirmPartition(prefix));
   }
 
-  /** To be called when Redis is reached again: it may be another server, or have other data. */
+  #confirmPartition(prefix: string | undefined): Promise<void> | undefined {
+    return prefix === undefined
+      ? undefined
+      : this.#lostPartitions.isLost(prefix)?.then((isLost) => {
+          if (isLost) this.#refusePartitions([allPrefixes(this.#store).indexOf(prefix)]);
+        });
+  }
+
+  /**
+   * To be called when Redis is reached again: it may be another server, or have other data. What is being read was asked
+   * before that, and confirms nothing any more.
+   */
   doubt(): void {
+    this.#doubts++;
     this.#confirmedAtMs = Number.NEGATIVE_INFINITY;
+    this.#refreshing = undefined;
+  }
+
+  /** To be called when a server of a Cluster is reached again: each partition is looked at before it is used. */
+  doubtPartitions(): void {
+    this.#lostPartitions.doubt();
   }
 
   /**
@@ -115,6 +140,7 @@ export class KnownFormat implements StoredFormat {
     const { redis, prefix, partitions } = this.#store;
     const version = this.#identity?.version ?? '';
     const sentAtMs = Date.now();
+    const doubts = this.#doubts;
     const found = await runScript({ redis }, 'joinInstallation', installationKey(prefix), {
       id: this.#identity?.id,
       state: this.#state(),
@@ -141,14 +167,18 @@ export class KnownFormat implements StoredFormat {
       );
     if (this.#mismatch) throw this.#mismatch;
     // On one Redis, what has lost a partition has lost the record too.
-    const lost = redis instanceof Cluster ? await this.#lostPartitions() : [];
-    if (lost.length > 0) this.#refuse(`the data of partitions ${lost.join(', ')} of ${partitions}`);
+    const lost = redis instanceof Cluster ? await this.#lostPartitions.find() : [];
+    if (lost.length > 0) this.#refusePartitions(lost);
     this.#current = found.format;
     this.#begunAt = found.begunAt;
     this.#isGone = false;
-    this.#confirmedAtMs = sentAtMs;
+    if (doubts === this.#doubts) this.#confirmedAtMs = sentAtMs;
     if (this.#identity !== undefined) await this.#compareSettings(found.registrations);
     return found.hasOthers;
+  }
+
+  #refusePartitions(lost: readonly number[]): never {
+    return this.#refuse(`the data of partitions ${lost.join(', ')} of ${this.#store.partitions}`);
   }
 
   #refuse(what: string): never {
@@ -160,12 +190,6 @@ export class KnownFormat implements StoredFormat {
     if (!this.#isGone) this.#onWarning(reason);
     this.#isGone = true;
     throw new StorageUnavailable(reason);
-  }
-
-  /** Repeats `join` now, for which nobody waits: a server of a Cluster is reached again, and may have lost its data. */
-  lookAgain(): void {
-    // A mismatch is reported by itself, and `keepUp` soon meets any other error.
-    if (this.#identity !== undefined && this.#mismatch === undefined) this.#refreshOnce().catch(() => undefined);
   }
 
   /** Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. */
@@ -189,10 +213,12 @@ export class KnownFormat implements StoredFormat {
   }
 
   #refreshOnce(): Promise<void> {
-    this.#refreshing ??= this.#refresh().finally(() => {
-      this.#refreshing = undefined;
+    if (this.#refreshing) return this.#refreshing;
+    const refreshing = this.#refresh().finally(() => {
+      if (this.#refreshing === refreshing) this.#refreshing = undefined;
     });
-    return this.#refreshing;
+    this.#refreshing = refreshing;
+    return refreshing;
   }
 
   async #refresh(): Promise<void> {

@@ -205,7 +205,7 @@ describe('lists', () => {
     // In another order: most a little later than others that were made after them, some much later.
     const order = made.map((one, i) => ({ ...one, at: i + ((i * 7_919) % 31) + (i % 17 === 0 ? 300 : 0) }));
     for (const [i, { id }] of order.toSorted((x, y) => x.at - y.at).entries()) {
-      const format = { current: () => (i % 11 === 0 ? 1 : 2), confirm: () => undefined };
+      const format = { current: () => (i % 11 === 0 ? 1 : 2), confirm: () => undefined, doubt: () => undefined };
       const delivery = await loadOne(id);
       const attempt = { number: 1, startedAtMs: time.nowMs, durationMs: 10, statusCode: 200, error: null };
       const limits = { pauseAfter: 20, maxAttempts: 6 };

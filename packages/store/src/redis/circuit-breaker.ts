@@ -55,17 +55,13 @@ function isReply(error: unknown): boolean {
   return !(error instanceof StorageUnavailable) || (error.cause instanceof Error && error.cause.name === 'ReplyError');
 }
 
-const breakers = new WeakMap<Pick<Store, 'redis'>, CircuitBreaker>();
+const breakers = new WeakMap<Store, CircuitBreaker>();
 
 /**
  * Makes a short call to the partition with this prefix. In a Redis Cluster it rejects with `PartitionUnavailable` if
  * there is no reply in time, as `createCircuitBreaker` says. On one Redis all partitions hang together, so the call waits.
  */
-export async function withCircuitBreaker<T>(
-  store: Pick<Store, 'redis'>,
-  prefix: string,
-  call: () => Promise<T>,
-): Promise<T> {
+export async function withCircuitBreaker<T>(store: Store, prefix: string, call: () => Promise<T>): Promise<T> {
   if (!(store.redis instanceof Cluster)) return await call();
   try {
     return await knownOrNew(breakers, store, () => createCircuitBreaker(LIMIT_MS))(prefix, call);
