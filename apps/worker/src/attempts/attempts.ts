@@ -4,7 +4,7 @@ import { createDeliveryConsumer } from '@posthorn/dispatch';
 import type { ConsumerTimings } from '@posthorn/queue';
 import type { Service } from '@posthorn/runtime';
 import type { AttemptContext } from './attempt-delivery.ts';
-import { handleJob, releaseParked } from './handle-job.ts';
+import { handleJob, inBackground, releaseParked } from './handle-job.ts';
 
 export interface AttemptsOptions
   extends Pick<Parameters<typeof createDeliveryConsumer>[0], 'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp'> {
@@ -30,7 +30,7 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
         for (const id of subscriptionIds) {
           if (slots.isFullButFast(id)) consumer.foundCrowded(partitionOf(id, store.partitions));
         }
-        void releaseParked(context, subscriptionIds).catch(onError);
+        inBackground(context, releaseParked(context, subscriptionIds));
       },
     },
     onTakenOver: (jobs) => logger.warn({ jobs }, 'jobs.taken_over'),

@@ -57,7 +57,7 @@ async function park(context: AttemptContext, job: DeliveryJob, { end }: TakenJob
  * No job waits for the release of other deliveries, and no outcome depends on it. If a release fails, the next attempt
  * that ends, or maintenance, releases the deliveries.
  */
-function inBackground({ onError }: AttemptContext, release: Promise<void>): void {
+export function inBackground({ onError }: AttemptContext, release: Promise<void>): void {
   release.catch(onError);
 }
 
