@@ -11,7 +11,7 @@ export interface RedisSettings {
   REDIS_CLUSTER_NODES?: readonly HostAndPort[] | undefined;
   /** Some sentinels, which say where the master is; `REDIS_URL` then only gives user, password, database and TLS. */
   REDIS_SENTINELS?: readonly HostAndPort[] | undefined;
-  /** The name under which the sentinels watch the master. */
+  /** The name under which the sentinels watch the master; needed with `REDIS_SENTINELS`. */
   REDIS_SENTINEL_NAME?: string | undefined;
   REDIS_SENTINEL_PASSWORD?: string | undefined;
 }
@@ -70,7 +70,7 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     ...(isTls && { tls: {} }),
   };
   if (nodes.length > 0) return new Cluster([...nodes], { clusterRetryStrategy: reconnectDelayMs, redisOptions });
-  const { REDIS_SENTINEL_NAME: name = 'mymaster', REDIS_SENTINEL_PASSWORD: sentinelPassword } = settings;
+  const { REDIS_SENTINEL_NAME: name, REDIS_SENTINEL_PASSWORD: sentinelPassword } = settings;
   return new Redis({
     ...redisOptions,
     db: Number(pathname.slice(1) || 0),
