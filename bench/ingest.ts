@@ -15,6 +15,8 @@ interface Figures {
 }
 
 const CONCURRENCY = 20;
+/** Rounds of each process before the first that counts: V8 compiles until about 20,000 events. */
+const WARM_UP_ROUNDS = 5;
 
 export async function benchIngest(bench: Bench, count: number, rounds: number, manySubscriptions: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
@@ -29,6 +31,7 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
     three: [],
     threeOfMany: [],
   };
+  for (const at of [plain, single.ingest, few.ingest, many.ingest]) await warmUp(bench, at, count);
   for (let round = 0; round < rounds; round++) {
     runs.plain.push(await publish(bench, plain, count, 'session.approved'));
     runs.none.push(await publish(bench, few.ingest, count, 'session.expired'));
@@ -64,6 +67,7 @@ export async function benchAckReplicas(bench: Bench, count: number, rounds: numb
   const waits = await withSubscriptions(bench, receiver.url, 0, { ACK_REPLICAS: '1' });
   const waitsNot = await withSubscriptions(bench, receiver.url, 0);
   const runs: Record<'waitsNot' | 'waits', Figures[]> = { waitsNot: [], waits: [] };
+  for (const at of [waits.ingest, waitsNot.ingest]) await warmUp(bench, at, count);
   for (let round = 0; round < rounds; round++) {
     runs.waitsNot.push(await publish(bench, waitsNot.ingest, count, 'session.approved'));
     runs.waits.push(await publish(bench, waits.ingest, count, 'session.approved'));
@@ -92,6 +96,10 @@ async function withSubscriptions(
     environment: 'production',
   });
   return { ingest, operator };
+}
+
+async function warmUp(bench: Bench, at: Parameters<typeof publish>[1], count: number): Promise<void> {
+  for (let round = 0; round < WARM_UP_ROUNDS; round++) await publish(bench, at, count, 'session.approved');
 }
 
 /** Publishes `count` events, after a tenth as many to warm up. The publishers need far less CPU than what is measured. */
