@@ -4,23 +4,24 @@ import { type Run, round } from '../run.ts';
 
 export async function isolation({ bench, quick, size }: Run) {
   const isolation = await benchIsolation(bench, quick ? 5 : 20, size(100_000), size(20_000));
-  const row = ({ p50Ms, p99Ms, arrivals, mostInFlightAtBad }: Latency) => ({
+  const row = ({ p50Ms, p99Ms, arrivals, mostInFlightAtBad }: Latency, goal = '<= 2') => ({
     'p50 ms': p50Ms,
     'p99 ms': p99Ms,
     'p99 ratio': round(p99Ms / isolation.alone.p99Ms, 2),
+    goal,
     arrivals,
     'in flight at the bad host': mostInFlightAtBad ?? '',
   });
   console.log('Isolation: from publishing to arrival at 45 healthy addresses, one worker');
   console.table({
-    'no bad ones': row(isolation.alone),
+    'no bad ones': row(isolation.alone, ''),
     '5 more that never answer, as many events each': row(isolation.hanging),
     '5 more that answer after 900 ms': row(isolation.slow),
     [`a dead one with a backlog of ${size(100_000)}`]: row(isolation.backlog),
-    [`a dead one that gets ${size(20_000)} at once`]: row(isolation.burst),
+    [`a dead one that gets ${size(20_000)} at once`]: row(isolation.burst, ''),
     '12 hosts that respond soon and then hang together': row(isolation.turning),
     '120 unknown ones on 12 hosts that never answer': row(isolation.unknown),
-    'a worker starts beside 400 on 400 hosts that never answer': row(isolation.started),
+    'a worker starts beside 400 on 400 hosts that never answer': row(isolation.started, ''),
     '300 addresses on one host that hangs': row(isolation.oneHost),
   });
   return isolation;
