@@ -1,6 +1,8 @@
 /** Reads of sorted sets that pass over ids of others. */
 import { expect, it, jest } from '@jest/globals';
+import fc from 'fast-check';
 import { store } from '../test-deliveries.ts';
+import { newestFirst } from './page.ts';
 import { type Scan, scanSortedSet } from './sorted-set.ts';
 
 it.each(['newest_first', 'oldest_first'] as const)(
@@ -37,3 +39,33 @@ it.each(['newest_first', 'oldest_first'] as const)(
     expect(offsets.length).toBeGreaterThan(9);
   },
 );
+
+it('reads what a list in memory has: after any entry, within any times, however many share one', async () => {
+  const ms = fc.integer({ min: 1, max: 4 });
+  const entry = fc.record({ ms, id: fc.constantFrom(...'abcdefghijkl') });
+  const anyScan = fc.record({
+    order: fc.constantFrom('newest_first' as const, 'oldest_first' as const),
+    after: fc.option(entry, { nil: undefined }),
+    count: fc.integer({ min: 1, max: 5 }),
+    fromMs: fc.option(ms, { nil: undefined }),
+    toMs: fc.option(ms, { nil: undefined }),
+  });
+  const property = fc.asyncProperty(
+    fc.uniqueArray(entry, { selector: ({ id }) => id }),
+    anyScan,
+    async (entries, scan) => {
+      const key = `${store.prefix}:{0}:any`;
+      await store.redis.del(key);
+      for (const { ms, id } of entries) await store.redis.zadd(key, ms, id);
+      const inOrder = (x: { ms: number; id: string }, y: { ms: number; id: string }) =>
+        scan.order === 'newest_first' ? newestFirst(x, y) : newestFirst(y, x);
+      const { after, fromMs = 0, toMs = 9, count } = scan;
+      const wanted = entries
+        .filter((one) => one.ms >= fromMs && one.ms <= toMs && (after === undefined || inOrder(after, one) < 0))
+        .sort(inOrder)
+        .slice(0, count);
+      expect(await scanSortedSet(store, key, scan)).toEqual(wanted);
+    },
+  );
+  await fc.assert(property, { numRuns: 300 });
+});
