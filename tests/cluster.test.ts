@@ -130,6 +130,17 @@ const settingsFor = (nodes: OwnRedis[]) => ({
   PARTITIONS: String(PARTITIONS),
 });
 
+/** The settings of all apps on a cluster. */
+const envFor = (nodes: OwnRedis[]) => ({
+  ...worldEnv('posthorn', nodes[0]!.url),
+  ...settingsFor(nodes),
+  LOG_LEVEL: 'info',
+});
+
+/** The slot of a key, by the cluster's own count. */
+const slotOf = async (client: ReturnType<typeof ownClient>, key: string) =>
+  Number(await client.call('CLUSTER', 'KEYSLOT', key));
+
 describe('Redis Cluster', () => {
   it('delivers, retries, pauses, holds, resumes and lists over all partitions as on one Redis', async () => {
     const nodes = await startCluster([], NEVER_MS);
@@ -180,10 +191,8 @@ describe('Redis Cluster', () => {
     const on = await ownWorld({ redisUrl: nodes[0]!.url, env: settingsFor(nodes) });
     const client = ownClient({ REDIS_URL: nodes[1]!.url });
     await client.config('SET', 'min-replicas-to-write', '1');
-    const slots = await Promise.all(
-      Array.from({ length: PARTITIONS }, (_, i) => client.call('CLUSTER', 'KEYSLOT', `{${i}}`)),
-    );
-    const refusing = slots.filter((slot) => ownerOf(Number(slot)) === 1).length;
+    const slots = await Promise.all(Array.from({ length: PARTITIONS }, (_, i) => slotOf(client, `{${i}}`)));
+    const refusing = slots.filter((slot) => ownerOf(slot) === 1).length;
     expect(refusing).toBeGreaterThan(0);
     const sample = new RegExp(`^posthorn_partitions_refusing_writes\\S* ${refusing}$`, 'm');
     await eventually('the metric', async () => sample.test(await (await fetch(`${on.consoleUrl}/metrics`)).text()));
@@ -191,7 +200,7 @@ describe('Redis Cluster', () => {
 
   it('loses no accepted event when a master dies, and continues with the replica that takes over', async () => {
     const nodes = await startCluster([0, 0, 1, 2]);
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };
+    const env = { ...envFor(nodes), ACK_REPLICAS: '1' };
     const on = await ownApps(env, { eager: true });
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);
@@ -226,13 +235,12 @@ describe('Redis Cluster', () => {
 
   it('delays only the partitions of a master that hangs: the others attempt, retry, release, accept and notify', async () => {
     const nodes = await startCluster([], NEVER_MS);
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const env = envFor(nodes);
     const limits = { ADDRESS_CONCURRENCY: '1', HOST_CONCURRENCY: '100', RELEASE_RATE: '2' };
     const on = await ownApps({ ...env, ...limits, ATTEMPT_TIMEOUT: '1h', RETRY_DELAYS: '1s,1s' });
     const to = await ownReceiver();
     const client = ownClient({ REDIS_URL: nodes[2]!.url });
-    const masterOf = async (id: string) =>
-      ownerOf(Number(await client.call('CLUSTER', 'KEYSLOT', `{${partitionOf(id, PARTITIONS)}}`)));
+    const masterOf = async (id: string) => ownerOf(await slotOf(client, `{${partitionOf(id, PARTITIONS)}}`));
     // The second one has the record of the installation: without it, all would wait after 30 s.
     const [hung, well] = [0, 2] as const;
     let events = 0;
@@ -324,11 +332,10 @@ describe('Redis Cluster', () => {
   it('posts the notices of the other masters where one hangs while a notice of it is posted', async () => {
     const nodes = await startCluster([], NEVER_MS);
     const to = await ownReceiver();
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const env = envFor(nodes);
     await ownApps({ ...env, NOTICE_URL: `${to.url}/notices`, NOTICE_SECRET: 'n'.repeat(32) });
     const client = ownClient({ REDIS_URL: nodes[0]!.url });
-    const ownerOfPartition = async (partition: number) =>
-      ownerOf(Number(await client.call('CLUSTER', 'KEYSLOT', `{${partition}}`)));
+    const ownerOfPartition = async (partition: number) => ownerOf(await slotOf(client, `{${partition}}`));
     const add = async (partition: number) => {
       const on = ownClient({ REDIS_URL: nodes[await ownerOfPartition(partition)]!.url });
       await on.xadd(`posthorn:{${partition}}:notices`, '*', 'k', 'outage.ended', 'at', String(Date.now()));
@@ -351,7 +358,7 @@ describe('Redis Cluster', () => {
 
   it('with ACK_REPLICAS, accepts events for which a master that hangs is not needed', async () => {
     const nodes = await startCluster([0, 1, 2], NEVER_MS);
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), ACK_REPLICAS: '1', LOG_LEVEL: 'info' };
+    const env = { ...envFor(nodes), ACK_REPLICAS: '1' };
     const on = await ownApps(env);
     // Ingest then knows who is subscribed.
     await accepted(() => on.publish(sampleEvent()));
@@ -362,7 +369,7 @@ describe('Redis Cluster', () => {
     const statuses = new Map<number, number>();
     for (let i = 0; statuses.size < MASTERS; i++) {
       const id = `evt_${i}`;
-      const master = ownerOf(Number(await client.call('CLUSTER', 'KEYSLOT', `{${partitionOf(id, PARTITIONS)}}`)));
+      const master = ownerOf(await slotOf(client, `{${partitionOf(id, PARTITIONS)}}`));
       if (!statuses.has(master)) statuses.set(master, (await on.publish(sampleEvent({ id }))).status);
     }
     expect(Object.fromEntries(statuses)).toEqual({ 0: 202, 1: 503, 2: 202 });
@@ -370,7 +377,7 @@ describe('Redis Cluster', () => {
 
   it('uses no partition while its slot is being moved, and loses nothing when all slots move', async () => {
     const nodes = await startCluster([], NEVER_MS);
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const env = envFor(nodes);
     const on = await ownApps(env);
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);
@@ -386,7 +393,7 @@ describe('Redis Cluster', () => {
     };
     const publishing = publish();
     for (let partition = 0; partition < PARTITIONS; partition++) {
-      const slot = Number(await client.call('CLUSTER', 'KEYSLOT', `{${partition}}`));
+      const slot = await slotOf(client, `{${partition}}`);
       const move = await beginMove(nodes, slot);
       const id = Array.from({ length: 1_000 }, (_, i) => `evt_moving_${i}`).find(
         (one) => partitionOf(one, PARTITIONS) === partition,
@@ -410,7 +417,7 @@ describe('Redis Cluster', () => {
 
   it('loses nothing if the master whose slot is being moved dies and comes back, without a failover', async () => {
     const nodes = await startCluster([], NEVER_MS);
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const env = envFor(nodes);
     const on = await ownApps(env);
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);
@@ -418,7 +425,7 @@ describe('Redis Cluster', () => {
     to.answerWith((_request, response) => void answers.push(response));
     const ids = Array.from({ length: 12 }, (_, i) => `evt_${i}`);
     for (const id of ids) await accepted(() => on.publish(sampleEvent({ id })));
-    const slot = Number(await ownClient({ REDIS_URL: nodes[0]!.url }).call('CLUSTER', 'KEYSLOT', '{0}'));
+    const slot = await slotOf(ownClient({ REDIS_URL: nodes[0]!.url }), '{0}');
     const from = nodes[ownerOf(slot)]!;
     const move = await beginMove(nodes, slot);
     await move.half();
@@ -442,12 +449,11 @@ describe('Redis Cluster', () => {
 
   it('accepts nothing while a master has lost its data, though another one has the record of the installation', async () => {
     const nodes = await startCluster([], NEVER_MS);
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const env = envFor(nodes);
     const on = await ownApps(env);
     const client = ownClient({ REDIS_URL: nodes[0]!.url });
-    const slotOf = async (key: string) => Number(await client.call('CLUSTER', 'KEYSLOT', key));
-    const withRecord = ownerOf(await slotOf('posthorn:installation'));
-    const slots = await Promise.all(Array.from({ length: PARTITIONS }, (_, i) => slotOf(`{${i}}`)));
+    const withRecord = ownerOf(await slotOf(client, 'posthorn:installation'));
+    const slots = await Promise.all(Array.from({ length: PARTITIONS }, (_, i) => slotOf(client, `{${i}}`)));
     const emptied = [0, 1, 2].find((i) => i !== withRecord && slots.some((slot) => ownerOf(slot) === i))!;
     const numbers = slots.flatMap((slot, i) => (ownerOf(slot) === emptied ? i : []));
     const master = ownClient({ REDIS_URL: nodes[emptied]!.url });
@@ -469,11 +475,10 @@ describe('Redis Cluster', () => {
 
   it('accepts no event without its deliveries from the moment at which a killed master comes back empty', async () => {
     const nodes = await startCluster([], NEVER_MS);
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const env = envFor(nodes);
     const on = await ownApps(env);
     const client = ownClient({ REDIS_URL: nodes[0]!.url });
-    const slotOf = async (key: string) => Number(await client.call('CLUSTER', 'KEYSLOT', key));
-    const emptied = nodes[(ownerOf(await slotOf('posthorn:installation')) + 1) % MASTERS]!;
+    const emptied = nodes[(ownerOf(await slotOf(client, 'posthorn:installation')) + 1) % MASTERS]!;
     const to = await ownReceiver();
     // More than enough for one on each master.
     const addresses = 24;
@@ -496,7 +501,7 @@ describe('Redis Cluster', () => {
 
   it('answers publishers with 503 within seconds while it is unreachable; what they repeat is delivered later', async () => {
     const nodes = await startCluster();
-    const env = { ...worldEnv('posthorn', nodes[0]!.url), ...settingsFor(nodes), LOG_LEVEL: 'info' };
+    const env = envFor(nodes);
     const on = await ownApps(env);
     const to = await ownReceiver();
     for (let i = 0; i < 6; i++) await on.subscribe(to.url);

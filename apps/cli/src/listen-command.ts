@@ -13,6 +13,7 @@ import { type ListenedEvent, listenedEventSchema } from '@posthorn/operator-api'
 import { deliveryHeaders, newSigningSecret } from '@posthorn/signing';
 import type { Client } from './client.ts';
 import { followEvents } from './follow-events.ts';
+import { typeOption } from './options.ts';
 import { harmless, jsonText, type Printer } from './print.ts';
 import { readVersion } from './version.ts';
 
@@ -47,7 +48,7 @@ export function addListenCommand(program: CommandUnknownOpts, client: Client, pr
         .argParser(addressOf)
         .makeOptionMandatory(),
     )
-    .addOption(new Option('--type <type>', 'event type').choices(SESSION_EVENT_TYPES))
+    .addOption(typeOption(SESSION_EVENT_TYPES))
     .addOption(
       new Option('--secret <secret>', 'the signing secret; without it, a new one is printed')
         .env('POSTHORN_LISTEN_SECRET')

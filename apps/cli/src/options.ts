@@ -6,7 +6,8 @@ export const limitOption = () =>
   new Option('--limit <number>', 'maximum number of items').default(50).argParser(wholeNumber);
 export const typesOption = () =>
   new Option('--types <types>', 'event types separated by commas, or all').argParser(eventTypes);
-export const typeOption = () => new Option('--type <type>', 'event type').choices(EVENT_TYPES);
+export const typeOption = (types: readonly string[] = EVENT_TYPES) =>
+  new Option('--type <type>', 'event type').choices(types);
 export const environmentOption = () => new Option('--environment <environment>').choices(ENVIRONMENTS);
 export const subscriptionEnvironmentOption = () =>
   new Option('--environment <environment>').choices(SUBSCRIPTION_ENVIRONMENTS);
