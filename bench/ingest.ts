@@ -1,6 +1,6 @@
 /**
  * Events per second and publish latency of ingest: plain, with 1 of 1 and 3 of 3 subscriptions matching, with 3 of
- * 10,000, and with a replica.
+ * 10,000, with more publishers, and with a replica.
  */
 import { randomUUID } from 'node:crypto';
 import { type Bench, type EventType, event400, medians, percentile, processUsage, subscribeMany } from './harness.ts';
@@ -14,7 +14,9 @@ interface Figures {
   redisCpuUsPerEvent: number;
 }
 
-const CONCURRENCY = 20;
+const PUBLISHERS = 20;
+/** So many that an event always waits: no process is idle until a script has ended. */
+const MANY_PUBLISHERS = 64;
 /** Rounds of each process before the first that counts: V8 compiles until about 20,000 events. */
 const WARM_UP_ROUNDS = 5;
 
@@ -24,10 +26,12 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
   const single = await withSubscriptions(bench, receiver.url, 0, {}, 1);
   const few = await withSubscriptions(bench, receiver.url, 0);
   const many = await withSubscriptions(bench, receiver.url, manySubscriptions);
-  const runs: Record<'plain' | 'none' | 'one' | 'three' | 'threeOfMany', Figures[]> = {
+  const runs: Record<'plain' | 'plainMany' | 'none' | 'one' | 'oneMany' | 'three' | 'threeOfMany', Figures[]> = {
     plain: [],
+    plainMany: [],
     none: [],
     one: [],
+    oneMany: [],
     three: [],
     threeOfMany: [],
   };
@@ -38,6 +42,8 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
     runs.one.push(await publish(bench, single.ingest, count, 'session.approved'));
     runs.three.push(await publish(bench, few.ingest, count, 'session.approved'));
     runs.threeOfMany.push(await publish(bench, many.ingest, count, 'session.approved'));
+    runs.plainMany.push(await publish(bench, plain, count, 'session.approved', MANY_PUBLISHERS));
+    runs.oneMany.push(await publish(bench, single.ingest, count, 'session.approved', MANY_PUBLISHERS));
   }
   for (const one of [
     plain,
@@ -53,8 +59,10 @@ export async function benchIngest(bench: Bench, count: number, rounds: number, m
   await bench.redis.flushdb();
   return {
     plain: medians(runs.plain),
+    plainMany: medians(runs.plainMany),
     noMatch: medians(runs.none),
     oneOfOne: medians(runs.one),
+    oneOfOneMany: medians(runs.oneMany),
     threeOfThree: medians(runs.three),
     threeOfMany: medians(runs.threeOfMany),
   };
@@ -108,10 +116,11 @@ async function publish(
   at: { url: string; child: { pid?: number | undefined } },
   count: number,
   type: EventType,
+  connections = PUBLISHERS,
 ): Promise<Figures> {
   const publishers = createRawPublishers(
     at.url,
-    CONCURRENCY,
+    connections,
     Array.from({ length: count }, () => event400(type)),
   );
   await publishers.connect();

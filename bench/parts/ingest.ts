@@ -20,6 +20,8 @@ export async function ingest({ bench, rounds, size }: Run) {
     'Posthorn, 1 of 1 subscription matches': { ...row(figures.oneOfOne), goal: 'events/s >= plain' },
     'Posthorn, 3 of 3 subscriptions match': row(figures.threeOfThree),
     [`Posthorn, 3 of ${many + 3} match`]: row(figures.threeOfMany),
+    '64 publishers: plain': row(figures.plainMany),
+    '64 publishers: Posthorn, 1 of 1 matches': row(figures.oneOfOneMany),
     'Posthorn, 3 of 3 match, a replica beside it': row(replicated.waitsNot),
     'Posthorn, 3 of 3 match, the replica waited for (ACK_REPLICAS=1)': row(replicated.waits),
   });
