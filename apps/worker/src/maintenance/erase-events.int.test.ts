@@ -326,6 +326,26 @@ describe('an erasure', () => {
     expect(await store.redis.keys(`${store.prefix}:*:erasure_*:${id}`)).toEqual([]);
   });
 
+  it('notes several events at once: one by one, most of the time would pass between commands', async () => {
+    const a = await subscribe();
+    const { event } = await publish([a]);
+    await publish([a], { id: event.id, environment: 'production' });
+    const { id } = await start('event_id', event.id, 'end', false);
+    const redis: Store['redis'] = Object.create(store.redis);
+    let [running, most] = [0, 0];
+    const findEvent = async (...args: unknown[]) => {
+      running += 1;
+      most = Math.max(most, running);
+      const original = Reflect.get(store.redis, 'script_findEvent') as (...args: unknown[]) => Promise<unknown>;
+      return await original.apply(store.redis, args).finally(() => {
+        running -= 1;
+      });
+    };
+    Object.defineProperty(redis, 'script_findEvent', { value: findEvent });
+    await eraseEvents({ ...context, store: { ...store, redis } }).run(0);
+    expect((await stateOf(id)).counts.events).toBe(2);
+    expect(most).toBe(2);
+  });
   it('is read with the counts of all partitions only where its status changes', async () => {
     const { id } = await start('user_id', PERSON, 'end', false);
     const read: string[] = [];

@@ -22,7 +22,7 @@ import { allPartitions, type Store, sumPartitions } from '../store.ts';
 
 /** Keys that Redis looks at in one step of a scan, those of other things included: about half a millisecond. */
 const KEYS_AT_ONCE = 1_000;
-/** Events loaded at once: at most some MB. */
+/** Events loaded, or noted with their deliveries, at once: at most some MB. */
 const EVENTS_AT_ONCE = 25;
 /** Subscriptions of an event whose deliveries are loaded at once, and deliveries changed by one script: a few milliseconds of Redis. */
 const DELIVERIES_AT_ONCE = 100;
@@ -69,10 +69,12 @@ export async function findNextEvents(
   if (Number(passes) >= passesNeeded) return false;
   const next = await readNext(store, erased, partition, cursor ?? undefined, run ?? undefined);
   const { lifeMs } = streamLimits(store, nowMs);
-  for (const stored of next.events) {
+  const note = async (stored: StoredEvent) => {
     const counts = await countDeliveries(store, stored);
     await runScript(store, 'findEvent', prefixOfEvent(store, stored.ref), { id, event: stored.ref, ...counts, lifeMs });
-  }
+  };
+  // One by one, most of the time would pass between commands: other erasures wait for this step.
+  for (const some of chunksOf(next.events, EVENTS_AT_ONCE)) await Promise.all(some.map(note));
   const place = { cursor: cursor ?? undefined, nextCursor: next.cursor, run: next.run };
   await runScript(store, 'moveScan', prefix, { id, passes: passes ?? '0', ...place, lifeMs });
   return next.cursor !== undefined || Number(passes) + 1 < passesNeeded;
