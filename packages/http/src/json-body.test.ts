@@ -1,4 +1,6 @@
 /** JSON bodies over real connections: limits, media types, and budgets shared among callers. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
@@ -94,6 +96,24 @@ describe('json body', () => {
     const received = sendChunks(await echo(), ['x'.repeat(50), 'x'.repeat(51)]);
     await eventually('the response', () => received().includes('"The body is larger than 100 bytes."'));
     expect(received()).toMatch(/^HTTP\/1\.1 413 /);
+  });
+  it.each([
+    ['that announces too much', { 'content-length': '20000000' }, 413],
+    ['that becomes too large', { 'transfer-encoding': 'chunked' }, 413],
+    ['of another type', { 'content-length': '20000000', 'content-type': 'text/plain' }, 415],
+  ])('gets its response to a client that sends all before it reads: a body %s', async (_what, headers, status) => {
+    const sending = request(await echo(), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+    const sent = once(sending, 'finish');
+    const response = once(sending, 'response') as Promise<[IncomingMessage]>;
+    response.catch(() => undefined);
+    // More than the buffers of both sockets hold.
+    sending.end('x'.repeat(20_000_000));
+    await sent;
+    expect((await response)[0].statusCode).toBe(status);
+    sending.destroy();
   });
   it.each([
     [1_000, 200, /^"x{998}"$/],

@@ -38,7 +38,11 @@ export function handledBy<T>(response: Response, handling: Promise<T>): Promise<
  *
  * Each budget is charged for the bytes that have arrived, not for the announced length, until the response is closed
  * and the promise given to `handledBy` has settled. If a budget has no room for the announced length or for what
- * arrives, the request gets 503 and the rest of its body is not read.
+ * arrives, the request gets 503.
+ *
+ * The rest of a refused body is read and dropped, for as long as a request may take: many clients read no response
+ * before they have sent everything, and closing a connection with unread bytes resets it, so they would see a failed
+ * connection and try again.
  */
 export function jsonBody(options: {
   maxBytes: number;
@@ -90,9 +94,8 @@ export function jsonBody(options: {
       }
       next();
     } catch (error) {
-      // Close the connection after the response instead of reading the rest of the body.
-      if (!request.complete) response.set('Connection', 'close');
       next(error);
+      request.resume();
     }
   };
 }
@@ -119,9 +122,12 @@ function readBytes(request: Request, maxBytes: number, growTo: (arrivedBytes: nu
     const refuse = (why: AppError) => {
       request.pause();
       request.removeAllListeners('data');
+      // What has arrived no longer counts once the response is closed, which may be long before the end of the body.
+      joined = [];
+      pieces = [];
       reject(why);
     };
-    const joined: Buffer[] = [];
+    let joined: Buffer[] = [];
     let pieces: Buffer[] = [];
     let size = 0;
     request.on('data', (piece: Buffer) => {
