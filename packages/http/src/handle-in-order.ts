@@ -84,6 +84,7 @@ export function handleInOrder(server: Server, listener: RequestListener, moreTim
       bytesRead: undefined,
     };
     connections.set(socket, connection);
+    lingerOnClose(socket, connection);
     // Node resumes a connection whenever the body of a request is read.
     socket.on('resume', () => {
       if (connection.waiting.length > 0) socket.pause();
@@ -162,6 +163,23 @@ function endBroken(socket: Duplex, connection: Connection | undefined, code: str
     socket.end(RESPONSES_TO_CLIENT_ERRORS[code] ?? NOT_HTTP);
     socket.once('finish', () => socket.destroy());
   }
+}
+
+/**
+ * Makes Node close a connection only after the rest of its request, if the response is sent before. Closing it with
+ * unread bytes would reset it, and a client that is still sending would never see the response.
+ */
+function lingerOnClose(socket: Socket, connection: Connection): void {
+  const close = socket.destroySoon.bind(socket);
+  socket.destroySoon = () => {
+    const request = connection.current?.request;
+    if (!request || request.complete) {
+      close();
+    } else {
+      socket.end();
+      request.once('end', close);
+    }
+  };
 }
 
 /** Closes the connection if too many chunks of a request are not read. Node would keep or discard them without counting. */

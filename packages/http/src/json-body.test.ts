@@ -100,6 +100,7 @@ describe('json body', () => {
   it.each([
     ['that announces too much', { 'content-length': '20000000' }, 413],
     ['that becomes too large', { 'transfer-encoding': 'chunked' }, 413],
+    ['on a connection for one request', { 'content-length': '20000000', connection: 'close' }, 413],
     ['of another type', { 'content-length': '20000000', 'content-type': 'text/plain' }, 415],
   ])('gets its response to a client that sends all before it reads: a body %s', async (_what, headers, status) => {
     const sending = request(await echo(), {
