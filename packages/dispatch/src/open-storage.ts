@@ -1,4 +1,4 @@
-/** Opens what the functions of this package work with: the store and the queues. */
+/** Opens the store and the queues of an app with callers, and reads counts from both. */
 import { awaitValues, HOUR_MS, type StartError } from '@posthorn/core';
 import { createJobQueues } from '@posthorn/queue';
 import {
@@ -25,7 +25,7 @@ const FAIL_FAST_AFTER_MS = 5_000;
  */
 const NEWLY_FAILING_MS = 6 * HOUR_MS;
 
-/** Opens the storage of an app with callers. Sends nothing before `storage` starts. `onMismatch`: see `openStore`. */
+/** Opens the storage. Sends nothing before `storage` starts. `onMismatch`: see `openStore`. */
 export function openStorage(
   settings: Parameters<typeof openStore>[0],
   logger: FanOutContext['logger'],

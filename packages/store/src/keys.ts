@@ -48,7 +48,7 @@ export const responsesKey = (prefix: string, deliveryId: string) => `${prefix}:r
 export const subscriptionKey = (prefix: string, subscriptionId: string) => `${prefix}:subscription:${subscriptionId}`;
 /** Sorted set of the subscriptions with one stored status (`resuming` is one), by creation. Each subscription is in exactly one of them. */
 export const subscriptionsKey = (prefix: string, status: string) => `${prefix}:subscriptions:${status}`;
-/** Stream of the ids of subscriptions that were saved, paused or deleted: consoles follow it (directory.ts). */
+/** Stream of the ids of subscriptions that were changed or deleted: consoles follow it (directory.ts). */
 export const subscriptionChangesKey = (prefix: string) => `${prefix}:subscription_changes`;
 /** The stored status of an active address that is resuming: every script that asks for an active address holds its deliveries. */
 export const RESUMING = 'resuming';
@@ -103,7 +103,7 @@ export const replaysKey = (prefix: string) => `${prefix}:replays`;
 export const replayDeliveriesKey = (prefix: string, replayId: string) => `${prefix}:replay_deliveries:${replayId}`;
 /** Set of the bulk replays that maintenance works on. */
 export const activeReplaysKey = (prefix: string) => `${prefix}:replays_active`;
-/** What release 0.1.0 wrote when a bulk replay had made its deliveries; nothing reads it. */
+/** What release 0.1.0 wrote for bulk replays. Nothing reads it, and the next one that ends deletes it. */
 export const openReplaysKey = (prefix: string) => `${prefix}:replays_open`;
 /** The bulk replays of several addresses that were started together. */
 export const replayBatchKey = (prefix: string, batchId: string) => `${prefix}:replay_batch:${batchId}`;
@@ -153,7 +153,7 @@ export const workingCheckedKey = (prefix: string) => `${prefix}:working_checked`
 export const reachedKey = (prefix: string) => `${prefix}:reached`;
 /** List of entries of the search index: those of one slice of time whose terms have one first byte of their hash. */
 export const searchKey = (prefix: string, sliceAndBucket: string) => `${prefix}:search:${sliceAndBucket}`;
-/** Set while a console has listeners of the live tail, and the stream of attempts for them; in the first partition. */
+/** Exists while a console has listeners of the live tail; the stream of attempts for them. In the first partition. */
 export const tailingKey = (prefix: string) => `${prefix}:tailing`;
 export const tailKey = (prefix: string) => `${prefix}:tail`;
 /** The same for those who listen to the sandbox: a stream of references to new events. */

@@ -41,12 +41,12 @@ export interface CreatedDelivery {
 }
 
 /**
- * Stores an event unless its id is taken in its environment, and makes its deliveries, in one step; in Redis Cluster
- * only those that are in the same partition. Returns the event stored before, or the deliveries made. Until
- * `confirmFanOut`, an event whose other deliveries are still to be made is in the list that `interruptedFanOuts` reads.
- * With `isNewId` the id was just made, so no event stored before can have it. The event is added to the search index
- * under `searchTerms`. With `match`, of which `stored.subscriptionIds` are, nothing is stored if a subscription was
- * changed since: returns 'outdated'.
+ * Stores an event unless its id is taken in its environment; with `withDeliveries` makes its deliveries in the same
+ * step, up to `MAX_DELIVERIES`, in Redis Cluster only those that are in the same partition. Returns the event stored
+ * before, or the deliveries made. Until `confirmFanOut`, an event whose other deliveries are still to be made is in the
+ * list that `interruptedFanOuts` reads. With `isNewId` the id was just made, so no event stored before can have it. The
+ * event is added to the search index under `searchTerms`. With `match`, of which `stored.subscriptionIds` are, nothing
+ * is stored if a subscription was changed since: returns 'outdated'.
  */
 export async function storeEvent(
   store: Store,
