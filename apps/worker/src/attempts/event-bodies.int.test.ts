@@ -57,3 +57,12 @@ it('are read again once they may have been erased', async () => {
   expect(await bodies.load(ref)).toBe('expired');
   expect(reads() - before).toBe(1);
 });
+
+it('are named as in memory only while they are: a script that takes jobs leaves that event out', async () => {
+  const { ref } = await storedFor(JOBS);
+  const bodies = createEventBodies(store);
+  await bodies.load(ref);
+  expect(bodies.latest()).toBe(ref);
+  bodies.forgetAll();
+  expect(bodies.latest()).toBeUndefined();
+});

@@ -77,9 +77,12 @@ export function createEventBodies(store: Store) {
         return Promise.reject(error);
       }
     },
-    /** The event that was cached last: most likely the next job's too. */
+    /** The event that was cached last, if it still is: most likely the next job's too. */
     latest: () => latest,
-    forgetAll: () => kept.clear(),
+    forgetAll() {
+      kept.clear();
+      latest = undefined;
+    },
   };
 }
 
