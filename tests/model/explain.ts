@@ -146,7 +146,7 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
         const delivery = deliveries.get(id);
         return delivery && !isOver(delivery) && (only === '' || delivery.status === 'held');
       });
-      expect(groups(2, answer as string[]).map(([id]) => id)).toEqual(wanted);
+      expect(answer).toEqual(wanted);
       for (const id of wanted) {
         const why = reason as Extract<FailureReason, 'expired' | 'subscription_deleted'>;
         set(id, ended(deliveries.get(id)!, why, Number(nowMs)));

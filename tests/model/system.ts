@@ -291,7 +291,7 @@ export class System {
     const nowMs = this.clock.now();
     process.run(undefined, async () => {
       await deleteSubscription(store, address, nowMs, { operator: 'model' });
-      await closeSubscription({ store, jobQueues: this.jobs.jobQueuesFor(process.pass) }, address, nowMs);
+      await closeSubscription(store, address, nowMs);
     });
     await this.settle();
     process.dead = true;

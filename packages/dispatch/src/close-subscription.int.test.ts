@@ -11,6 +11,7 @@ import {
   laneLength,
   loadSubscriptions,
   partitionPrefix,
+  type Store,
 } from '@posthorn/store';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
 import {
@@ -25,7 +26,6 @@ import {
   time,
 } from '../../store/src/test-deliveries.ts';
 import { closeSubscription } from './close-subscription.ts';
-import type { StoreAndQueue } from './context.ts';
 
 describe('closeSubscription', () => {
   it('ends unfinished deliveries, and leaves nothing of the subscription but what retention keeps', async () => {
@@ -54,8 +54,9 @@ describe('closeSubscription', () => {
     await addJobs(jobQueues, partition, [{ deliveryId, generation: 0, subscriptionId, event: 'event' as EventRef }]);
     const queued = async () => await jobQueues.all[partition]!.getJobCountByTypes('wait');
     expect(await queued()).toBe(2);
-    await closeSubscription({ store, jobQueues }, subscription.id, time.nowMs);
-    expect(await queued()).toBe(0);
+    await close(subscription.id);
+    // Redis would search the whole queue for each: workers find their deliveries ended.
+    expect(await queued()).toBe(2);
     await jobQueues.close();
     for (const id of [pending!.deliveryId, held!.deliveryId]) {
       expect(await loadOne(id)).toMatchObject({
@@ -97,6 +98,26 @@ describe('closeSubscription', () => {
     }
     expect(await commandsToClose(third)).toEqual(expected);
   });
+  it('removes the jobs of retries, which would wait until they are due', async () => {
+    const { id } = await subscribe();
+    const prefix = `${partitionPrefix(store, partitionOf(id, store.partitions))}:deliveries`;
+    const retries: string[] = [];
+    for (const list of ['delayed', 'prioritized']) {
+      const [retry] = await deliver([id]);
+      await attempt(retry!.deliveryId, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
+      await store.redis.lrem(`${prefix}:wait`, 0, retry!.deliveryId);
+      await store.redis.zadd(`${prefix}:${list}`, 1, retry!.deliveryId);
+      retries.push(retry!.deliveryId);
+    }
+    await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
+    await close(id);
+    for (const retry of retries) {
+      expect((await loadOne(retry)).failureReason).toBe('subscription_deleted');
+      expect(await store.redis.exists(`${prefix}:${retry}`)).toBe(0);
+      for (const list of ['delayed', 'prioritized'])
+        expect(await store.redis.zscore(`${prefix}:${list}`, retry)).toBeNull();
+    }
+  });
   it('ends one whose attempt fails meanwhile, and that then waits for its retry', async () => {
     const { id } = await subscribe();
     const [inFlight] = await deliver([id]);
@@ -108,9 +129,8 @@ describe('closeSubscription', () => {
     const fail = async () => {
       if (isFirst) await attempt(inFlight!.deliveryId, 1, retry);
       isFirst = false;
-      return [];
     };
-    await closeSubscription(contextWith(fail), id, time.nowMs);
+    await closeSubscription(storeWith(fail), id, time.nowMs);
     expect((await loadOne(inFlight!.deliveryId)).failureReason).toBe('subscription_deleted');
   });
   it('leaves one alone that was created again under its key, however late it comes', async () => {
@@ -119,16 +139,15 @@ describe('closeSubscription', () => {
     await deleteSubscription(store, id, time.nowMs, { operator: 'anna' });
     const made: string[] = [];
     const createAgain = async () => {
-      if (made.length > 0) return [];
+      if (made.length > 0) return;
       await close(id);
       await subscribe({ id });
       made.push((await deliver([id]))[0]!.deliveryId);
       await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
       made.push((await deliver([id]))[0]!.deliveryId);
-      return [];
     };
     // One process is between two steps, another one begins.
-    await closeSubscription(contextWith(createAgain), id, time.nowMs);
+    await closeSubscription(storeWith(createAgain), id, time.nowMs);
     await close(id);
     expect((await loadOne(old!.deliveryId)).failureReason).toBe('subscription_deleted');
     expect(await loadSubscriptions(store, [id])).toMatchObject([{ id, status: 'paused' }]);
@@ -144,15 +163,14 @@ describe('closeSubscription', () => {
     await remove();
     let isAgain = false;
     const deleteAgain = async () => {
-      if (isAgain) return [];
+      if (isAgain) return;
       isAgain = true;
       await close(id);
       await subscribe({ id });
       await deliver([id]);
       await remove();
-      return [];
     };
-    await closeSubscription(contextWith(deleteAgain), id, time.nowMs);
+    await closeSubscription(storeWith(deleteAgain), id, time.nowMs);
     expect(await closingSubscriptions(store, partitionOf(id, store.partitions))).toEqual([id]);
     await close(id);
     expect(await closingSubscriptions(store, partitionOf(id, store.partitions))).toEqual([]);
@@ -170,14 +188,21 @@ describe('closeSubscription', () => {
   });
 });
 
-const close = (id: string) =>
-  closeSubscription(
-    contextWith(async () => []),
-    id,
-    time.nowMs,
-  );
+const close = (id: string) => closeSubscription(store, id, time.nowMs);
 
-/** A context whose queue has no jobs; `remove` is called once the deliveries of a step have ended. */
-function contextWith(remove: () => Promise<never[]>) {
-  return { store, jobQueues: { remove } } as unknown as StoreAndQueue;
+/** A store with which `act` is called between two steps. */
+function storeWith(act: () => Promise<void>): Store {
+  let isFirst = true;
+  const redis = new Proxy(store.redis, {
+    get(target, name: string) {
+      const value = Reflect.get(target, name) as unknown;
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]) => {
+        if (name === 'zscan' && !isFirst) await act();
+        if (name === 'zscan') isFirst = false;
+        return await value.apply(target, args);
+      };
+    },
+  });
+  return { ...store, redis };
 }

@@ -1,14 +1,13 @@
 /** Ends what is left of a deleted subscription. */
 import { partitionOf } from '@posthorn/core';
-import { clearDeletedSubscription, deletionOf, endDeliveries, unfinishedDeliveries } from '@posthorn/store';
-import type { StoreAndQueue } from './context.ts';
+import { clearDeletedSubscription, deletionOf, endDeliveries, type Store, unfinishedDeliveries } from '@posthorn/store';
 
 /**
- * Ends the unfinished deliveries of a deleted subscription, removes their jobs, and clears away what is left of it. May
- * be repeated, and done by several processes at once.
+ * Ends the unfinished deliveries of a deleted subscription, and clears away what is left of it. May be repeated, and
+ * done by several processes at once.
  */
-export async function closeSubscription(context: StoreAndQueue, subscriptionId: string, nowMs: number): Promise<void> {
-  const steps = closeInSteps(context, subscriptionId, () => nowMs);
+export async function closeSubscription(store: Store, subscriptionId: string, nowMs: number): Promise<void> {
+  const steps = closeInSteps(store, subscriptionId, () => nowMs);
   while (!(await steps.next()).done);
 }
 
@@ -18,7 +17,7 @@ export async function closeSubscription(context: StoreAndQueue, subscriptionId: 
  * subscription in the list of those to be closed, and a worker ends any other one when it has its job.
  */
 export async function* closeInSteps(
-  { store, jobQueues }: StoreAndQueue,
+  store: Store,
   subscriptionId: string,
   now: () => number,
 ): AsyncGenerator<number, void> {
@@ -26,7 +25,7 @@ export async function* closeInSteps(
   const deletion = await deletionOf(store, subscriptionId);
   for await (const deliveries of unfinishedDeliveries(store, subscriptionId)) {
     const reason = 'subscription_deleted';
-    await jobQueues.remove(partition, await endDeliveries(store, { partition, deliveries, reason, nowMs: now() }));
+    await endDeliveries(store, { partition, deliveries, reason, nowMs: now() });
     yield deliveries.length;
   }
   await clearDeletedSubscription(store, subscriptionId, deletion);

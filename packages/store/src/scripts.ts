@@ -84,7 +84,7 @@ export const scripts = {
   }),
   putBackLost: script('...lost(token) ...known(id)', Number),
   endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
-    records(reply, 2).map(([deliveryId = '', generation]) => ({ deliveryId, generation: Number(generation) })),
+    list(reply).map(String),
   ),
   parkOverdue: script('id generation subscriptionId nowMs:number dueBeforeMs:number', overdueOrNot),
   parkJobs: script(`${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`, parkedDeliveries),

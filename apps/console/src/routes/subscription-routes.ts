@@ -144,7 +144,7 @@ function updateRoute(api: Api, context: ConsoleContext): void {
 }
 
 function deleteRoute(api: Api, context: ConsoleContext): void {
-  const { store, clock, jobQueues, logger } = context;
+  const { store, clock, logger } = context;
   api.tagged('Subscriptions').delete('/v1/subscriptions/{id}', {
     summary: 'Delete it; its unfinished deliveries end as failed',
     params: schemas.subscriptionParamsSchema,
@@ -155,7 +155,7 @@ function deleteRoute(api: Api, context: ConsoleContext): void {
       const by = { operator: caller, detail: { url } };
       if (!(await deleteSubscription(store, id, clock.now(), by))) missing('subscription');
       logger.info({ subscription_id: id, operator: caller }, 'subscription.deleted');
-      const closing = closeSubscription({ store, jobQueues }, id, clock.now()).catch((err: unknown) => {
+      const closing = closeSubscription(store, id, clock.now()).catch((err: unknown) => {
         logger.warn({ err, subscription_id: id }, 'subscription.close_interrupted');
       });
       await Promise.race([closing, wait(MAX_DELETE_WAIT_MS, undefined, { ref: false })]);

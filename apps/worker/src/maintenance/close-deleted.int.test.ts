@@ -11,8 +11,7 @@ const COST_PER_RUN = 200;
 afterEach(() => void jest.restoreAllMocks());
 
 function newDuty() {
-  const jobQueues = { remove: async () => [] };
-  return closeDeleted({ store, jobQueues, clock: { now: () => time.nowMs } } as unknown as DutyContext);
+  return closeDeleted({ store, clock: { now: () => time.nowMs } } as unknown as DutyContext);
 }
 
 /** Stores a subscription of partition 0 with deliveries, and deletes it. Returns the deliveries' ids. */

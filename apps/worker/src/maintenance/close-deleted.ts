@@ -14,7 +14,7 @@ const DELIVERIES_PER_COST = 50;
  * where the previous one ended. It ends only unfinished deliveries and removes only leftovers, so a second process (or
  * the console) at the same time does no harm.
  */
-export const closeDeleted = ({ store, jobQueues, clock }: DutyContext): Duty => {
+export const closeDeleted = ({ store, clock }: DutyContext): Duty => {
   /** The remaining steps of each subscription that an earlier run has begun. */
   const begun = new Map<string, ReturnType<typeof closeInSteps>>();
   return {
@@ -30,7 +30,7 @@ export const closeDeleted = ({ store, jobQueues, clock }: DutyContext): Duty => 
       // A subscription that is not done is appended again: the loop also takes what is appended while it runs.
       await eachInTurn(queue, async (id) => {
         if (left <= 0) return;
-        const steps = begun.get(id) ?? closeInSteps({ store, jobQueues }, id, clock.now);
+        const steps = begun.get(id) ?? closeInSteps(store, id, clock.now);
         // If this step throws, the next run starts this subscription from the beginning.
         begun.delete(id);
         const step = await steps.next();

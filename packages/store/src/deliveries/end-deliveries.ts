@@ -1,5 +1,5 @@
 /** Ends deliveries without an attempt, and finds the held ones that are too old. */
-import type { DeliveryJob, EventRef, FailureReason } from '@posthorn/core';
+import { chunksOf, type EventRef, type FailureReason } from '@posthorn/core';
 import { keepEvent } from '../events/events.ts';
 import { byStatusKey, partitionPrefix } from '../keys.ts';
 import { runScript } from '../scripts.ts';
@@ -17,6 +17,9 @@ export async function heldBefore(
   return await loadExisting(store, await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit));
 }
 
+/** Deliveries that one script ends: a few milliseconds of Redis. */
+const AT_ONCE = 100;
+
 interface DeliveriesToEnd {
   partition: number;
   deliveries: readonly { id: string; event: EventRef }[];
@@ -27,21 +30,19 @@ interface DeliveriesToEnd {
 
 /**
  * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns
- * the jobs they may still have, for the caller to remove.
+ * the ids of those that it has ended. Jobs that wait in the queue stay there; a worker that takes one ends it.
  */
 export async function endDeliveries(
   store: Store,
   { partition, deliveries, reason, nowMs, onlyHeld = false }: DeliveriesToEnd,
-): Promise<Pick<DeliveryJob, 'deliveryId' | 'generation'>[]> {
-  if (deliveries.length === 0) return [];
+): Promise<string[]> {
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
-  await Promise.all(deliveries.map(({ event }) => keepEvent(store, event, expiresAtMs)));
-  return await runScript(store, 'endDeliveries', partitionPrefix(store, partition), {
-    reason,
-    nowMs,
-    expiresAtMs,
-    retentionMs: store.retentionMs,
-    onlyHeld,
-    deliveries,
-  });
+  const values = { reason, nowMs, expiresAtMs, retentionMs: store.retentionMs, onlyHeld };
+  const ended: string[] = [];
+  for (const some of chunksOf(deliveries, AT_ONCE)) {
+    await Promise.all(some.map(({ event }) => keepEvent(store, event, expiresAtMs)));
+    const prefix = partitionPrefix(store, partition);
+    ended.push(...(await runScript(store, 'endDeliveries', prefix, { ...values, deliveries: some })));
+  }
+  return ended;
 }

@@ -1,12 +1,13 @@
--- Ends unfinished deliveries without an attempt; with `onlyHeld`, only held ones. It is one script so that a delivery
+-- Ends unfinished deliveries without an attempt, and removes the jobs of their retries; with `onlyHeld`, only held ones. It is one script so that a delivery
 -- that has moved on since the caller read it is not ended by mistake. Leaves deliveries of a deleted subscription that
 -- was created again under its key. Expired deliveries of one address share one notice, because more may expire in a
--- second than can be posted. Returns {id, generation, …} of the ended ones.
+-- second than can be posted. Returns the ids of the ended ones.
 --@include delivery-key
 --@include status
 --@include fail
 --@include notify
 --@include leave-lanes
+--@include drop-retry
 
 local ended = {}
 local notices, noticeOf = {}, {}
@@ -18,13 +19,13 @@ for id in deliveries do
   if st and not isFinished(st) and not isLeft then
     fail(id, st, sub, found[3], reason, nowMs, expiresAtMs, retentionMs)
     leaveLanes(id, sub)
+    dropRetry(found[4] and id .. '.' .. found[4] or id)
     if not noticeOf[sub] then
       noticeOf[sub] = {sub = sub, id = id, count = 0}
       table.insert(notices, noticeOf[sub])
     end
     noticeOf[sub].count = noticeOf[sub].count + 1
     ended[#ended + 1] = id
-    ended[#ended + 1] = found[4] or '0'
   end
 end
 for _, one in ipairs(reason == REASON_EXPIRED and notices or {}) do

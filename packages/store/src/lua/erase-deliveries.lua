@@ -1,12 +1,11 @@
 -- Marks finished deliveries as erased, so that they can't be replayed, and deletes the responses to their attempts.
 -- With `endsUnsent`, first ends the unfinished ones, unless a worker has their job. It is one script so that no worker
--- takes the job, and no replay begins, between the check and the mark. Leaves jobs that wait in the queue, because a
--- search for them would take long: a worker that takes one finds the delivery ended. Returns how many are still
--- unfinished.
+-- takes the job, and no replay begins, between the check and the mark. Returns how many are still unfinished.
 --@include delivery-key
 --@include status
 --@include fail
 --@include leave-lanes
+--@include drop-retry
 
 local left = 0
 for id in deliveries do
@@ -17,8 +16,7 @@ for id in deliveries do
   if st and not isFinished(st) and endsUnsent and call('EXISTS', KEY_QUEUE .. jobId .. ':lock') == 0 then
     fail(id, st, sub, found[3], REASON_ERASED, nowMs, expiresAtMs, retentionMs)
     leaveLanes(id, sub)
-    local isRetry = call('ZREM', KEY_QUEUE .. 'delayed', jobId) + call('ZREM', KEY_QUEUE .. 'prioritized', jobId) > 0
-    if isRetry then call('DEL', KEY_QUEUE .. jobId) end
+    dropRetry(jobId)
     st = FAILED
   end
   if st and not isFinished(st) then
