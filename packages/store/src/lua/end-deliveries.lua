@@ -1,7 +1,7 @@
--- Ends unfinished deliveries without an attempt, and removes the jobs of their retries; with `onlyHeld`, only held ones. It is one script so that a delivery
--- that has moved on since the caller read it is not ended by mistake. Leaves deliveries of a deleted subscription that
--- was created again under its key. Expired deliveries of one address share one notice, because more may expire in a
--- second than can be posted. Returns the ids of the ended ones.
+-- Ends unfinished deliveries without an attempt, and removes the jobs of their retries; with `onlyHeld`, only held
+-- ones. It is one script so that a delivery that has moved on since the caller read it is not ended by mistake. Leaves
+-- deliveries of a deleted subscription that was created again under its key. Expired deliveries of one address share
+-- one notice, because more may expire in a second than can be posted. Returns the ids of the ended ones.
 --@include delivery-key
 --@include status
 --@include fail
