@@ -15,7 +15,7 @@ interface Figures {
 }
 
 const PUBLISHERS = 20;
-/** So many that an event always waits: no process is idle until a script has ended. */
+/** With so many, events wait nearly all the time, so that ingest is hardly ever idle. */
 const MANY_PUBLISHERS = 64;
 /** Rounds of each process before the first that counts: V8 compiles until about 20,000 events. */
 const WARM_UP_ROUNDS = 5;

@@ -14,8 +14,7 @@ export const expireHeld = ({ store, clock, logger }: DutyContext): Duty => ({
       const nowMs = clock.now();
       const deliveries = await heldBefore(store, partition, nowMs - store.retentionMs, CHUNK);
       const ended = await endDeliveries(store, { partition, deliveries, reason: 'expired', nowMs, onlyHeld: true });
-      if (ended.length > 0)
-        logger.warn({ deliveries: ended.length, reason: 'expired' }, 'delivery.ended_without_attempt');
+      if (ended > 0) logger.warn({ deliveries: ended, reason: 'expired' }, 'delivery.ended_without_attempt');
       if (deliveries.length < CHUNK) return;
     }
   },

@@ -30,19 +30,20 @@ interface DeliveriesToEnd {
 
 /**
  * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns
- * the ids of those that it has ended. Jobs that wait in the queue stay there; a worker that takes one ends it.
+ * how many it has ended. Removes the jobs of their retries. Other jobs stay in the queue: a worker that takes one finds
+ * its delivery ended.
  */
 export async function endDeliveries(
   store: Store,
   { partition, deliveries, reason, nowMs, onlyHeld = false }: DeliveriesToEnd,
-): Promise<string[]> {
+): Promise<number> {
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
+  const prefix = partitionPrefix(store, partition);
   const values = { reason, nowMs, expiresAtMs, retentionMs: store.retentionMs, onlyHeld };
-  const ended: string[] = [];
+  let ended = 0;
   for (const some of chunksOf(deliveries, AT_ONCE)) {
     await Promise.all(some.map(({ event }) => keepEvent(store, event, expiresAtMs)));
-    const prefix = partitionPrefix(store, partition);
-    ended.push(...(await runScript(store, 'endDeliveries', prefix, { ...values, deliveries: some })));
+    ended += (await runScript(store, 'endDeliveries', prefix, { ...values, deliveries: some })).length;
   }
   return ended;
 }
