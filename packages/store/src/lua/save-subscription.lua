@@ -1,6 +1,6 @@
 -- Writes a subscription as a whole, with its indexes, notices and audit entry, if its revision is `expectedRevision`
--- ('' for a new one). It is one script so that two operators can't overwrite each other's changes, and the indexes
--- always agree with the record.
+-- ('' for a new one) and it has not been created again under its key since. It is one script so that two operators can't
+-- overwrite each other's changes, and the indexes always agree with the record.
 -- If the subscription becomes active, its held deliveries will be released. If it is to be resuming and none of its
 -- deliveries is in a lane, it becomes active at once. `saveId` identifies this save: sent again because the reply was
 -- lost, it changes nothing.
@@ -10,10 +10,11 @@
 --@include notify
 
 local key = KEY_SUBSCRIPTION .. id
-local old = call('HMGET', key, 'revision', 'status', 'topics', 'url', 'save_id')
+local old = call('HMGET', key, 'revision', 'status', 'topics', 'url', 'save_id', 'created_at')
 local oldStatus, oldTopics = old[2], old[3] or ''
 if old[5] == saveId then return {oldStatus, 1} end
 if (old[1] or '') ~= expectedRevision or oldStatus == DELETED then return -1 end
+if old[6] and old[6] ~= createdAtMs then return -1 end
 local isResumed = status == RESUMING and oldStatus ~= RESUMING
 local needsNoTrial = isResumed and call('EXISTS', KEY_HELD .. id, KEY_PARKED .. id, KEY_OVERDUE .. id) == 0
 if needsNoTrial then status = ACTIVE end
