@@ -135,6 +135,8 @@ it('names the line of each mistake and changes nothing', async () => {
     ['subscriptions:\n  - {key: a, url: https://a.example, secret_env: NOT_SET}\n', 'NOT_SET is not set'],
     ['subscriptions: [', 'at line 1'],
     ['subscriptions: []\n---\nsubscriptions: []\n', 'Put all subscriptions into one.'],
+    ['subscriptions: !env []\n', 'Unresolved tag: !env at line 1'],
+    ['subscriptions: []\n? [a, b]\n: c\n', 'Unrecognized key'],
     ['subs: []\n', '-:1: Unrecognized key: "subs"'],
     ['subscriptions: *missing\n', '-: Unresolved alias'],
     [aliasBomb, '-: Excessive alias count'],
@@ -144,6 +146,28 @@ it('names the line of each mistake and changes nothing', async () => {
     expect([code, err]).toEqual([1, expect.stringContaining(message)]);
   }
   expect(await stored()).toEqual([]);
+});
+
+it('prints no more than the first mistakes of a file', async () => {
+  const { code, err } = await apply(Array.from({ length: 100 }, () => ({})));
+  expect(code).toBe(1);
+  expect(err.trimEnd().split('\n')).toHaveLength(21);
+  expect(err).toMatch(/^\.\.\. and 80 more\.$/m);
+});
+
+it('takes a subscription for deleted that another run has deleted meanwhile', async () => {
+  await apply([
+    { key: 'acme', url: `${to.url}/acme` },
+    { key: 'beta', url: `${to.url}/beta` },
+  ]);
+  const [, { id }] = await stored();
+  // The validation is made before the deletions.
+  to.answerWith(async (_request, response) => {
+    await on.operate('DELETE', `/v1/subscriptions/${id}`);
+    response.end();
+  });
+  const { code, out } = await apply([{ key: 'acme', url: `${to.url}/acme` }], '--prune', '--validate', '--yes');
+  expect([code, out]).toEqual([0, expect.stringMatching(/delete +beta/)]);
 });
 
 it('takes a file in which many subscriptions share an anchor', async () => {

@@ -595,6 +595,8 @@ describe('posthorn', () => {
       ['delete', '--yes', ''],
     ])
       expect(await refused(args)).toContain('An id is empty.');
+    expect(await refused(['show', '.'])).toContain('An id is ".".');
+    expect(await refused(['pause', '..'])).toContain('An id is "..".');
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['list', 'x'.repeat(201)])).toContain('q: Expected string to have <=200 characters');

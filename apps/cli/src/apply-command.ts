@@ -158,7 +158,10 @@ async function carryOut(
       return void done.push({ ...row, status, secret: null });
     }
     case 'delete':
-      await client.delete(at(change.present.id));
+      // Another run may have deleted it meanwhile.
+      await client.delete(at(change.present.id)).catch((error: unknown) => {
+        if (!(error instanceof UserError && error.status === 404)) throw error;
+      });
       return void done.push({ ...row, status: null, secret: null });
     default:
       return change satisfies never;

@@ -40,8 +40,10 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     // A redirect that is followed leaves out the token, and turns a POST into a GET.
     const options = { method, headers: { authorization: `Bearer ${token}`, ...headers }, redirect: 'manual' } as const;
     const used = `(${method} ${url}${path.split('?')[0]})`;
-    // For example from a script's variable that is not set. The path of an item without its id is the path of the list.
-    if (/\/(?:\/|$)/.test(path.split('?')[0] ?? '')) throw new UserError(`An id is empty. ${used}`);
+    // For example from a script's variable that is not set. The path of an item without its id is the path of the list,
+    // and fetch resolves "." and "..".
+    const missing = /\/(\.{0,2})(?:\/|$)/.exec(path.split('?')[0] ?? '');
+    if (missing) throw new UserError(`An id is ${missing[1] ? `"${missing[1]}"` : 'empty'}. ${used}`);
     const fail = (cause: unknown): never => {
       const failure = ((cause as Error).cause ?? cause) as NodeJS.ErrnoException;
       const why = failure.message || failure.code;

@@ -8,6 +8,8 @@ import { UserError } from './user-error.ts';
 
 /** Times that a file may use its anchors: ten for each subscription. Nested anchors, which can grow exponentially, exceed it soon. */
 const MAX_ALIASES = 100_000;
+/** Mistakes that are printed: one that a template makes may stand in each of 10,000 subscriptions. */
+const MAX_MISTAKES = 20;
 
 /** Messages in place of those of the parser that advise a programmer, by its error code. */
 const MESSAGES: { [code: string]: string } = {
@@ -39,9 +41,11 @@ export async function readSubscriptionsFile(path: string): Promise<Wanted[]> {
   // Loaded here, since no other command needs it.
   const { LineCounter, parseDocument } = await import('yaml');
   const lines = new LineCounter();
-  const document = parseDocument(await readText(path), { lineCounter: lines });
-  if (document.errors.length > 0)
-    throw new UserError(`${path}: ${document.errors.map(({ code, message }) => MESSAGES[code] ?? message).join('\n')}`);
+  const document = parseDocument(await readText(path), { lineCounter: lines, logLevel: 'error' });
+  // A warning is of a tag or directive that would be ignored.
+  const unreadable = [...document.errors, ...document.warnings];
+  if (unreadable.length > 0)
+    throw new UserError(`${path}: ${listOf(unreadable.map(({ code, message }) => MESSAGES[code] ?? message))}`);
   const parsed = fileSchema.safeParse(contentOf(document, path) ?? {});
   const lineOf = (at: readonly PropertyKey[]): string => {
     for (let length = at.length; length >= 0; length--) {
@@ -54,7 +58,7 @@ export async function readSubscriptionsFile(path: string): Promise<Wanted[]> {
     const mistakes = parsed.error.issues.map(({ path: at, message }) =>
       [lineOf(at), ...(at.length > 0 ? [at.join('.')] : []), message].join(': '),
     );
-    throw new UserError(mistakes.join('\n'));
+    throw new UserError(listOf(mistakes));
   }
   const wanted = parsed.data.subscriptions;
   const seen = new Set<string>();
@@ -64,6 +68,12 @@ export async function readSubscriptionsFile(path: string): Promise<Wanted[]> {
     seen.add(identity);
   }
   return wanted;
+}
+
+function listOf(mistakes: readonly string[]): string {
+  const more = mistakes.length - MAX_MISTAKES;
+  const shown = mistakes.slice(0, MAX_MISTAKES);
+  return [...shown, ...(more > 0 ? [`... and ${more} more.`] : [])].join('\n');
 }
 
 /** Returns the content of the file. Throws `UserError` for an alias without its anchor, or too many of them. */
