@@ -6,7 +6,7 @@
 import { expect } from '@jest/globals';
 import { type DeliveryJob, HOUR_MS, partitionOfId, readJobId } from '@posthorn/core';
 import type { EndDeliveryJob } from '@posthorn/dispatch';
-import { type Claim, createJobQueues, isJobGone, type JobOutcome, type JobQueues } from '@posthorn/queue';
+import { type Claim, createJobQueues, isJobGone, type JobOutcome } from '@posthorn/queue';
 import {
   allPartitions,
   deliveryOfJob,
@@ -77,21 +77,8 @@ export function createConsumers(raw: Store, now: () => number) {
     ready: () => Promise.all([jobQueues.ready(), endings.ready()]),
     close: () => Promise.all([jobQueues.close(), endings.close()]),
 
-    /** The queues of a process. Each operation on one job passes the process's gate, so that the process may stop before it. */
-    jobQueuesFor(pass: () => Promise<void>): JobQueues {
-      return {
-        ...jobQueues,
-        async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(partition: number, jobs: readonly J[]) {
-          const taken: J[] = [];
-          for (const job of jobs) {
-            taken.push(...(await inOneStep(pass, () => jobQueues.remove(partition, [job]))));
-          }
-          return taken;
-        },
-        // The order of due jobs is not modelled.
-        advanceRetries: async () => undefined,
-      };
-    },
+    // The order of due jobs is not modelled.
+    jobQueues: { ...jobQueues, advanceRetries: async () => undefined },
 
     /** The consumer of a worker. Every second job that ends takes the next one of its queue, and one that is parked may follow each. */
     consumerOf({ process, store, view: worker, handle }: WorkerOptions): TakeJob {

@@ -188,9 +188,8 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
     case 'tryNow': {
       const [id = '', nowMs] = args;
       const delivery = deliveries.get(id)!;
-      const [kind] = answer as string[];
-      expect(kind).toBe(tryNowRefusal(id, delivery, addressOf(delivery), Number(nowMs)) ?? 'tried');
-      if (kind !== 'tried') return;
+      expect(answer).toBe(tryNowRefusal(id, delivery, addressOf(delivery), Number(nowMs)) ?? 'tried');
+      if (answer !== 'tried') return;
       set(id, { ...delivery, dueAtMs: Number(nowMs) });
       model.triedNow.add(`${id} ${delivery.attempts + 1}`);
       return;
@@ -240,7 +239,7 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       return;
     }
     case 'endCancelled': {
-      const nowMs = args[5]!;
+      const nowMs = args[4]!;
       for (const id of (answer as unknown[]).slice(1).map(String)) {
         const delivery = deliveries.get(id)!;
         expect([id, isOver(delivery), delivery.attempts]).toEqual([id, false, 0]);

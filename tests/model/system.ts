@@ -10,7 +10,7 @@ import {
   nextAddressState,
   partitionOf,
 } from '@posthorn/core';
-import { closeSubscription, tryNow } from '@posthorn/dispatch';
+import { closeSubscription } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { createSecretBox, newSigningSecret } from '@posthorn/signing';
@@ -35,6 +35,7 @@ import {
   saveSubscription,
   startBatch,
   startReplay,
+  tryNow,
 } from '@posthorn/store';
 import type { FakeClock } from '@posthorn/testing';
 import { fakeClock } from '@posthorn/testing';
@@ -238,7 +239,7 @@ export class System {
     process.stepsLeft = steps;
     const duties = createDuties({
       store,
-      jobQueues: this.jobs.jobQueuesFor(process.pass),
+      jobQueues: this.jobs.jobQueues,
       clock: context.clock,
       logger,
       secretBox: box,
@@ -319,9 +320,8 @@ export class System {
     const waiting = all.filter((id) => this.model.deliveries.get(id)!.status === 'waiting_for_retry');
     const among = which % 8 === 0 || waiting.length === 0 ? all : waiting;
     const { process, store } = this.processStore(steps);
-    const jobQueues = this.jobs.jobQueuesFor(process.pass);
     process.run(undefined, async () => {
-      await tryNow({ store, jobQueues }, among[which % among.length]!, this.clock.now(), { operator: 'model' });
+      await tryNow(store, among[which % among.length]!, this.clock.now(), { operator: 'model' });
     });
     await this.settle();
     process.dead = true;

@@ -119,7 +119,7 @@ describe('a first job', () => {
     const job = jobOf(stored, id);
     await storeEvent(store, stored);
     await createDeliveries(store, stored);
-    await jobQueues.remove(OURS, [job]);
+    await jobQueues.all[OURS]!.remove(job.deliveryId);
     expect(await waiting(OURS)).toEqual([]);
     await createDeliveries(store, stored);
     expect(await waiting(OURS)).toEqual([job.deliveryId]);

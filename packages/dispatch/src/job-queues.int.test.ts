@@ -1,4 +1,4 @@
-/** Which jobs are removed and found, on a real Redis. */
+/** Which jobs are found, on a real Redis. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { deliveryIdPrefix } from '@posthorn/core';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
@@ -13,18 +13,6 @@ afterEach(() => queue.close());
 
 const take = (limit: number) =>
   takeFrom(queue.store, { partition: 0, token: 'worker:0', limit }, { lockMs: 30_000, nowMs: Date.now() });
-
-it('only jobs that exist are removed by BullMQ, which looks for each in whole lists; those that a worker has stay', async () => {
-  const { jobQueues } = queue;
-  const [taken, waiting, none] = ['taken', 'waiting', 'none'].map(testJob);
-  await addJobs(jobQueues, 0, [taken!, waiting!]);
-  await take(1);
-  const remove = jest.spyOn(jobQueues.all[0]!, 'remove');
-  expect(await jobQueues.remove(0, [none!, waiting!, taken!])).toEqual([taken]);
-  expect(remove.mock.calls.map(([id]) => id)).toEqual(['waiting', 'taken']);
-  const left = ['taken', 'waiting'].map(async (id) => (await jobQueues.all[0]!.getJob(id))?.id);
-  expect(await Promise.all(left)).toEqual(['taken', undefined]);
-});
 
 it('the active jobs of an address are found by their ids alone', async () => {
   const { jobQueues, redis } = queue;

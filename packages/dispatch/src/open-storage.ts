@@ -1,6 +1,6 @@
 /** Opens the store and the queues of an app with callers, and reads counts from both. */
 import { awaitValues, HOUR_MS, type StartError } from '@posthorn/core';
-import { createJobQueues } from '@posthorn/queue';
+import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import {
   aliveWorkers,
   countFailingSince,
@@ -13,8 +13,8 @@ import {
   type ProcessIdentity,
   readFormat,
   readServerState,
+  type Store,
 } from '@posthorn/store';
-import type { StoreAndQueue } from './context.ts';
 
 /** A caller waits for the response: a command fails if Redis does not reply in this time. */
 const FAIL_FAST_AFTER_MS = 5_000;
@@ -41,6 +41,11 @@ export function openStorage(
   const { store, partitionPrefixes, onError } = storage;
   const jobQueues = createJobQueues({ redis: store.redis, partitionPrefixes, onError });
   return { storage, store, jobQueues };
+}
+
+interface StoreAndQueue {
+  store: Store;
+  jobQueues: JobQueues;
 }
 
 /** Resolves with counts of what is in Redis, jobs included. To be called once the storage is open. */

@@ -1,5 +1,5 @@
-/** The queues of all partitions: finds, counts and removes jobs, and moves retries ahead. Scripts of the store add them. */
-import { type DeliveryJob, deliveryIdPrefix, jobIdOf, QUEUE_NAME } from '@posthorn/core';
+/** The queues of all partitions: finds and counts jobs, and moves retries ahead. Scripts of the store add and remove them. */
+import { deliveryIdPrefix, QUEUE_NAME } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 
@@ -32,20 +32,6 @@ export function createJobQueues(options: {
   return {
     /** BullMQ's own queues, one per partition, for Bull Board. */
     all: queues,
-    /**
-     * Removes the jobs that no worker has taken. Returns those that a worker has. Checks first which ones exist: a
-     * delivery in a lane has no job, and BullMQ would search three whole lists for it.
-     */
-    async remove<J extends Pick<DeliveryJob, 'deliveryId' | 'generation'>>(
-      partition: number,
-      jobs: readonly J[],
-    ): Promise<J[]> {
-      const queue = queueOf(partition);
-      const found = await Promise.all(jobs.map((job) => options.redis.exists(queue.toKey(jobIdOf(job)))));
-      const existing = jobs.filter((_, i) => found[i] === 1);
-      const removed = await Promise.all(existing.map((job) => queue.remove(jobIdOf(job))));
-      return existing.filter((_, i) => removed[i] === 0);
-    },
     /** Moves up to `limit` retries, oldest first, ahead of any first attempts that wait before them. */
     async advanceRetries(partition: number, limit: number): Promise<void> {
       const queue = queueOf(partition);

@@ -20,7 +20,7 @@ export { makeTestDelivery } from './deliveries/make-test-delivery.ts';
 export { parkJob } from './deliveries/park-jobs.ts';
 export { rescueJobs } from './deliveries/rescue-jobs.ts';
 export { loadResponses } from './deliveries/responses.ts';
-export { makeDueNow } from './deliveries/try-now.ts';
+export { tryNow } from './deliveries/try-now.ts';
 export { createDirectory, type Directory, type SubscriptionQuery } from './directory/directory.ts';
 export { eraseFoundEvent } from './erasures/erase-found-event.ts';
 export { erasureProgress, eventsToErase, findNextEvents, scanningPartitions } from './erasures/erasure-events.ts';
@@ -111,7 +111,7 @@ export {
   stepBatch,
 } from './replays/replay-batches.ts';
 export { countCovered, type ReplayScope } from './replays/replay-count.ts';
-export { cancelReplay, continueReplay, endUnattempted, unattempted } from './replays/replay-decisions.ts';
+export { cancelReplay, continueReplay, stepCancellation } from './replays/replay-decisions.ts';
 export { loadReplays } from './replays/replay-record.ts';
 export { type Rehearsal, rehearseReplay } from './replays/replay-rehearsal.ts';
 export {

@@ -101,11 +101,7 @@ export const scripts = {
     const [kind, deliveryId] = list(reply).map(String);
     return trialKind(kind) === 'sent' ? deliveryId : undefined;
   }),
-  tryNow: script('id nowMs:number retentionMs:number auditEntry:audit?', (reply) => {
-    const [kind, generation] = list(reply);
-    const refused = triedNow(kind);
-    return refused === 'tried' ? { generation: Number(generation) } : { refused };
-  }),
+  tryNow: script('id nowMs:number retentionMs:number auditEntry:audit?', triedNow),
   rescue: script('key afterMs? afterId? beforeMs:number limit nowMs:number', (reply) => {
     const [lookedAt, read, rescued, ms, id, problem] = list(reply);
     const counts = { lookedAt: Number(lookedAt), read: Number(read), rescued: Number(rescued) };
@@ -157,7 +153,7 @@ export const scripts = {
     oneOf(['now_cancelled', 'gone', ...REPLAY_STATUSES]),
   ),
   endCancelled: script(
-    'id swept? nextSwept? isLast:flag taken nowMs:number expiresAtMs retentionMs:number ...deliveries(deliveryId generation)',
+    'id swept? nextSwept? isLast:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(deliveryId)',
     (reply) => isOne(list(reply)[0]),
   ),
   startErasure: script(

@@ -1,9 +1,15 @@
 /** Routes that make the next attempts of waiting deliveries before their time (decision 36). */
 import { AppError } from '@posthorn/core';
-import { tryNow } from '@posthorn/dispatch';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
-import { appendAudit, listDeliveries, loadSubscriptions, type Store, type TryNowRefusal } from '@posthorn/store';
+import {
+  appendAudit,
+  listDeliveries,
+  loadSubscriptions,
+  type Store,
+  type TryNowRefusal,
+  tryNow,
+} from '@posthorn/store';
 import type { ConsoleContext } from '../context.ts';
 import { deliveryFilterOf, findDelivery } from '../find-delivery.ts';
 import { notActive } from '../not-active.ts';
@@ -38,7 +44,7 @@ export function tryNowRoutes(api: Api, context: ConsoleContext): void {
       const { subscriptionId } = delivery;
       const action = await actionOn(context, delivery, request, 'try_now', false);
       await traced(context, action, async (_trace, fields) => {
-        const refused = await tryNow(context, id, clock.now(), { operator: caller, subscriptionId });
+        const refused = await tryNow(store, id, clock.now(), { operator: caller, subscriptionId });
         if (refused) throw new AppError('conflict', refusals[refused]);
         const line = { delivery_id: id, subscription_id: subscriptionId, operator: caller, ...fields };
         logger.info(line, 'delivery.tried_now');
@@ -72,7 +78,7 @@ export function tryNowRoutes(api: Api, context: ConsoleContext): void {
         await appendAudit(store, { action: 'delivery.tried_now', operator: caller, subscriptionId, detail }, nowMs);
         // The oldest is sent first.
         const ids = waiting.map(({ id }) => id).reverse();
-        const refused = await Promise.all(ids.map((id) => tryNow(context, id, nowMs)));
+        const refused = await Promise.all(ids.map((id) => tryNow(store, id, nowMs)));
         const tried = ids.filter((_, i) => refused[i] === undefined);
         const line = { deliveries: tried.length, subscription_id: subscriptionId, operator: caller, ...trace };
         logger.info(line, 'deliveries.tried_now');

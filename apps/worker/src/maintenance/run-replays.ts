@@ -1,7 +1,6 @@
 /** Maintenance duty: starts bulk replays that a console has left unstarted in their batch, and works through bulk replays and cancellations. */
 import { eachInTurn } from '@posthorn/core';
-import { stepCancellation } from '@posthorn/dispatch';
-import { activeBatches, activeReplays, stepBatch, stepReplay } from '@posthorn/store';
+import { activeBatches, activeReplays, stepBatch, stepCancellation, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 /** The most steps of a run. Each covers up to 100 failed deliveries, or 200 of a cancelled replay. */
@@ -13,7 +12,7 @@ const LOOKED_AT = 100;
  * Takes the running replays in turns, so that neither a large one nor one that fails delays the others. A step takes
  * effect only if the replay's cursor is still where the step began, so two processes at once replay nothing twice.
  */
-export const runReplays = ({ store, jobQueues, clock }: DutyContext): Duty => ({
+export const runReplays = ({ store, clock }: DutyContext): Duty => ({
   name: 'run_replays',
   everyMs: 1_000,
   onlyWithWork: true,
@@ -30,7 +29,7 @@ export const runReplays = ({ store, jobQueues, clock }: DutyContext): Duty => ({
         left -= 1;
         const step = await stepReplay(store, id, clock.now());
         if (step === 'undecided') left += 1;
-        else if (step === 'more' || (await stepCancellation({ store, jobQueues }, id, clock.now()))) queue.push(id);
+        else if (step === 'more' || (await stepCancellation(store, id, clock.now()))) queue.push(id);
       });
     };
     await eachInTurn([stepBatches, stepReplays], (step) => step());

@@ -1,23 +1,24 @@
-/** Makes the next attempt of a delivery due before its time. */
+/** Try now: an operator has the next attempt of a delivery made before its time (decision 36). */
 import type { AuditEntry } from '@posthorn/core';
 import { prefixOfId } from '../keys.ts';
 import { runScript, type TryNowRefusal } from '../scripts.ts';
 import type { Store } from '../store.ts';
 
 /**
- * Makes the next attempt of a delivery that waits for a retry due now, and adds its job. Returns the generation of that,
- * which replaces the previous one, or why nothing was changed. `by`: writes an audit entry.
+ * Makes the next attempt of a delivery that waits for a retry due now: adds a job for it, and removes the one that
+ * waited. `by`: writes an audit entry. Returns why not, or undefined.
  */
-export async function makeDueNow(
+export async function tryNow(
   store: Store,
   deliveryId: string,
   nowMs: number,
   by?: Pick<AuditEntry, 'operator' | 'subscriptionId'>,
-): Promise<{ generation: number } | { refused: TryNowRefusal }> {
-  return await runScript(store, 'tryNow', prefixOfId(store, deliveryId), {
+): Promise<TryNowRefusal | undefined> {
+  const result = await runScript(store, 'tryNow', prefixOfId(store, deliveryId), {
     id: deliveryId,
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: by && { ...by, action: 'delivery.tried_now', deliveryId },
   });
+  return result === 'tried' ? undefined : result;
 }

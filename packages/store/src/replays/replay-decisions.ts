@@ -1,7 +1,7 @@
 /** What an operator decides about a bulk replay that has begun: to continue or cancel it; and the steps of the latter. */
-import { type AuditEntry, type DeliveryJob, isFinished, type ReplayStatus } from '@posthorn/core';
+import { type AuditEntry, isFinished, type ReplayStatus } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
-import { keptWhileUnfinishedMs, loadEntries, type StoredDelivery } from '../deliveries/delivery-record.ts';
+import { keptWhileUnfinishedMs, loadEntries } from '../deliveries/delivery-record.ts';
 import { keepEventSoon } from '../events/events.ts';
 import * as keys from '../keys.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
@@ -21,8 +21,8 @@ export async function continueReplay(
 }
 
 /**
- * Stops a replay. `unattempted` and `endUnattempted` then end its deliveries that have had no attempt. Returns
- * `cancelled`, or why it cannot be: it is gone, or it has ended (`done`: none of its deliveries waits).
+ * Stops a replay. `stepCancellation` then ends its deliveries that have had no attempt. Returns `cancelled`, or why it
+ * cannot be: it is gone, or it has ended (`done`: none of its deliveries waits).
  */
 export async function cancelReplay(
   store: Store,
@@ -57,54 +57,28 @@ async function decisionOn(
 /** Deliveries looked at by one step of a cancellation: a few milliseconds of Redis. */
 const STEP = 200;
 
-/** A part of a cancelled replay's deliveries: those without an attempt, and where the next part begins. */
-export interface Unattempted {
-  swept: string | null;
-  nextSwept: string | null;
-  isLast: boolean;
-  deliveries: StoredDelivery[];
-}
-
-/** The next deliveries of a cancelled replay to end; undefined where the replay is not cancelled. */
-export async function unattempted(store: Store, replayId: string): Promise<Unattempted | undefined> {
+/**
+ * Does one step of a cancellation: ends deliveries that have had no attempt. A delivery whose job a worker has is left
+ * to its attempt. Returns whether there is more to do at once. May be repeated, and done by several processes at once.
+ */
+export async function stepCancellation(store: Store, replayId: string, nowMs: number): Promise<boolean> {
   const prefix = keys.prefixOfId(store, replayId);
   const [status, swept = null] = await store.redis.hmget(keys.replayKey(prefix, replayId), 'status', 'swept');
-  if (status !== ('cancelled' satisfies ReplayStatus)) return undefined;
+  if (status !== ('cancelled' satisfies ReplayStatus)) return false;
   const key = keys.replayDeliveriesKey(prefix, replayId);
   const entries = await store.redis.xrange(key, swept === null ? '-' : `(${swept}`, '+', 'COUNT', STEP);
-  const existing = await loadEntries(store, entries);
-  return {
-    swept,
-    nextSwept: entries.at(-1)?.[0] ?? swept,
-    isLast: entries.length < STEP,
-    deliveries: existing.filter(({ status, attemptCount }) => attemptCount === 0 && !isFinished(status)),
-  };
-}
-
-/**
- * Ends those of the deliveries whose job is not `taken` by a worker; a later sweep ends or passes over the others. The
- * caller has removed their jobs. Returns whether there is more to do at once. May be repeated.
- */
-export async function endUnattempted(
-  store: Store,
-  replayId: string,
-  part: Unattempted,
-  taken: readonly Pick<DeliveryJob, 'deliveryId'>[],
-  nowMs: number,
-): Promise<boolean> {
-  const inFlight = new Set(taken.map(({ deliveryId }) => deliveryId));
-  const ending = part.deliveries.filter(({ id }) => !inFlight.has(id));
+  const found = await loadEntries(store, entries);
+  const ending = found.filter((one) => one.attemptCount === 0 && !isFinished(one.status));
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
   await Promise.all(ending.map(({ event }) => keepEventSoon(store, event, expiresAtMs)));
-  return await runScript(store, 'endCancelled', keys.prefixOfId(store, replayId), {
+  return await runScript(store, 'endCancelled', prefix, {
     id: replayId,
-    swept: part.swept ?? undefined,
-    nextSwept: part.nextSwept ?? undefined,
-    isLast: part.isLast,
-    taken: inFlight.size,
+    swept: swept ?? undefined,
+    nextSwept: entries.at(-1)?.[0] ?? swept ?? undefined,
+    isLast: entries.length < STEP,
     nowMs,
     expiresAtMs,
     retentionMs: store.retentionMs,
-    deliveries: ending.map(({ id, generation }) => ({ deliveryId: id, generation })),
+    deliveries: ending.map(({ id }) => ({ deliveryId: id })),
   });
 }

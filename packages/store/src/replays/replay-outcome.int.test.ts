@@ -1,6 +1,6 @@
 /** What becomes of a bulk replay's deliveries, its filters, its canary and its cancellation, on a real Redis. */
 import { describe, expect, it } from '@jest/globals';
-import { partitionOf, type ReplayFilter } from '@posthorn/core';
+import { jobIdOf, partitionOf, type ReplayFilter } from '@posthorn/core';
 import {
   activeReplays,
   cancelReplay,
@@ -8,31 +8,23 @@ import {
   continueReplay,
   countCovered,
   deleteSubscription,
-  endUnattempted,
   listDeliveries,
   loadReplays,
   releaseDeliveries,
+  stepCancellation,
   stepReplay,
-  unattempted,
 } from '../index.ts';
+import { prefixOfSubscription, queueKey } from '../keys.ts';
 import { deliver, event, failure, loadOne, store, subscribe, time } from '../test-deliveries.ts';
-import type { Unattempted } from './replay-decisions.ts';
 import { anna, end, failed, noFilter, ofAll, replaysIn, run, start } from './test-replays.ts';
 
 const read = async (id: string) => (await loadReplays(store, [id]))[0]!;
 const activeOf = (subscriptionId: string) => activeReplays(store, partitionOf(subscriptionId, store.partitions), 20);
 const listed = async (replayId: string) =>
   (await listDeliveries(store, { replayId }, { limit: 250 })).items.map(({ id }) => id).sort();
-/** Ends what a cancellation ends; `taken` are in flight. Returns the ids that it looked at. */
-async function sweep(replayId: string, taken: string[] = []): Promise<string[]> {
-  const seen: string[] = [];
-  for (let more = true; more; ) {
-    const part = (await unattempted(store, replayId)) as Unattempted;
-    seen.push(...part.deliveries.map(({ id }) => id));
-    const inFlight = part.deliveries.filter(({ id }) => taken.includes(id)).map(({ id }) => ({ deliveryId: id }));
-    more = await endUnattempted(store, replayId, part, inFlight, time.nowMs);
-  }
-  return seen;
+/** Runs the steps of a cancellation until it has nothing more to do at once. */
+async function sweep(replayId: string): Promise<void> {
+  while (await stepCancellation(store, replayId, time.nowMs));
 }
 async function manyFailed(subscriptionId: string, count: number): Promise<void> {
   for (let i = 0; i < count; i++) await failed(subscriptionId);
@@ -214,7 +206,7 @@ describe('a cancellation', () => {
     expect(await cancelReplay(store, replayId, time.nowMs, anna)).toEqual({ kind: 'cancelled' });
     expect(await stepReplay(store, replayId, time.nowMs)).toBe('over');
     expect(await activeOf(id)).toEqual([replayId]);
-    expect((await sweep(replayId)).length).toBe(198);
+    await sweep(replayId);
     expect(await read(replayId)).toMatchObject({
       status: 'cancelled',
       replayed: 200,
@@ -251,30 +243,36 @@ describe('a cancellation', () => {
     await manyFailed(id, 3);
     const replayId = await start(id);
     await run(replayId);
-    const [inFlight] = await listed(replayId);
+    await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
+    const [inFlight] = (await replaysIn(id)).filter(({ generation }) => generation === 1);
+    const lock = queueKey(
+      prefixOfSubscription(store, id),
+      `${jobIdOf({ deliveryId: inFlight!.id, generation: 1 })}:lock`,
+    );
+    await store.redis.set(lock, 'token');
     await cancelReplay(store, replayId, time.nowMs, anna);
-    await sweep(replayId, [inFlight!]);
-    expect(await loadOne(inFlight!)).toMatchObject({ status: 'pending' });
+    await sweep(replayId);
+    expect(await loadOne(inFlight!.id)).toMatchObject({ status: 'pending' });
+    expect((await read(replayId)).outcome).toMatchObject({ cancelled: 2, waiting: 1 });
     expect(await activeOf(id)).toEqual([replayId]);
-    await end(inFlight!, { kind: 'succeeded' });
-    expect(await sweep(replayId)).toEqual([]);
+    await end(inFlight!.id, { kind: 'succeeded' });
+    await sweep(replayId);
     expect((await read(replayId)).outcome).toMatchObject({ delivered: 1, cancelled: 2, waiting: 0 });
     expect(await activeOf(id)).toEqual([]);
   });
-  it('leaves a delivery that got a newer job meanwhile, and sweeps again', async () => {
+  it('looks again at what a worker had and put back without an attempt', async () => {
     const { id } = await subscribe();
     await failed(id);
     const replayId = await start(id);
     await run(replayId);
+    const [made] = await listed(replayId);
+    const lock = queueKey(prefixOfSubscription(store, id), `${made}:lock`);
+    await store.redis.set(lock, 'token');
     await cancelReplay(store, replayId, time.nowMs, anna);
-    const part = (await unattempted(store, replayId)) as Unattempted;
-    await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
-    await endUnattempted(store, replayId, part, [], time.nowMs);
-    const released = part.deliveries[0]!.id;
-    expect(await loadOne(released)).toMatchObject({ status: 'pending', generation: 1 });
-    expect(await activeOf(id)).toEqual([replayId]);
     await sweep(replayId);
-    expect(await loadOne(released)).toMatchObject({ status: 'failed', failureReason: 'cancelled' });
+    await store.redis.del(lock);
+    await sweep(replayId);
+    expect(await loadOne(made!)).toMatchObject({ status: 'failed', failureReason: 'cancelled' });
     expect(await activeOf(id)).toEqual([]);
   });
 });
