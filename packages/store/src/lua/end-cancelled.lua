@@ -4,9 +4,8 @@
 -- that a worker has. Returns {1 if there is another step to do at once, else 0; ids of the ended deliveries}.
 --@include delivery-key
 --@include status
---@include fail
---@include leave-lanes
---@include drop-retry
+--@include current-job
+--@include end-without-attempt
 --@include replay-end
 
 local key = KEY_REPLAY .. id
@@ -15,15 +14,11 @@ if record[1] ~= REPLAY_CANCELLED or (record[2] or '') ~= swept then return {0} e
 local result, taken = {0}, 0
 for deliveryId in deliveries do
   local found = call('HMGET', deliveryKey(deliveryId), 'st', 's', 'c', 'g', 'n')
-  local st, sub = found[1], found[2]
-  if st and not isFinished(st) and found[5] == '0' then
-    local jobId = found[4] and deliveryId .. '.' .. found[4] or deliveryId
-    if call('EXISTS', KEY_QUEUE .. jobId .. ':lock') == 1 then
+  if found[1] and not isFinished(found[1]) and found[5] == '0' then
+    if isTaken(deliveryId, found[4]) then
       taken = taken + 1
     else
-      fail(deliveryId, st, sub, found[3], REASON_CANCELLED, nowMs, expiresAtMs, retentionMs)
-      leaveLanes(deliveryId, sub)
-      dropRetry(jobId)
+      endWithoutAttempt(deliveryId, found, REASON_CANCELLED, nowMs, expiresAtMs, retentionMs)
       result[#result + 1] = deliveryId
     end
   end

@@ -4,10 +4,8 @@
 -- one notice, because more may expire in a second than can be posted. Returns the ids of the ended ones.
 --@include delivery-key
 --@include status
---@include fail
 --@include notify
---@include leave-lanes
---@include drop-retry
+--@include end-without-attempt
 
 local ended = {}
 local notices, noticeOf = {}, {}
@@ -17,9 +15,7 @@ for id in deliveries do
   local status = sub and reason == REASON_SUBSCRIPTION_DELETED and call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
   local isLeft = status and status ~= DELETED or onlyHeld and st ~= HELD
   if st and not isFinished(st) and not isLeft then
-    fail(id, st, sub, found[3], reason, nowMs, expiresAtMs, retentionMs)
-    leaveLanes(id, sub)
-    dropRetry(found[4] and id .. '.' .. found[4] or id)
+    endWithoutAttempt(id, found, reason, nowMs, expiresAtMs, retentionMs)
     if not noticeOf[sub] then
       noticeOf[sub] = {sub = sub, id = id, count = 0}
       table.insert(notices, noticeOf[sub])

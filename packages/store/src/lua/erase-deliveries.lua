@@ -3,20 +3,16 @@
 -- takes the job, and no replay begins, between the check and the mark. Returns how many are still unfinished.
 --@include delivery-key
 --@include status
---@include fail
---@include leave-lanes
---@include drop-retry
+--@include current-job
+--@include end-without-attempt
 
 local left = 0
 for id in deliveries do
   local key = deliveryKey(id)
   local found = call('HMGET', key, 'st', 's', 'c', 'g', 'z')
-  local st, sub = found[1], found[2]
-  local jobId = found[4] and id .. '.' .. found[4] or id
-  if st and not isFinished(st) and endsUnsent and call('EXISTS', KEY_QUEUE .. jobId .. ':lock') == 0 then
-    fail(id, st, sub, found[3], REASON_ERASED, nowMs, expiresAtMs, retentionMs)
-    leaveLanes(id, sub)
-    dropRetry(jobId)
+  local st = found[1]
+  if st and not isFinished(st) and endsUnsent and not isTaken(id, found[4]) then
+    endWithoutAttempt(id, found, REASON_ERASED, nowMs, expiresAtMs, retentionMs)
     st = FAILED
   end
   if st and not isFinished(st) then

@@ -7,6 +7,7 @@
 --@include delivery-key
 --@include error-text
 --@include add-job
+--@include current-job
 
 -- Puts the job of a retry that is not due yet among the delayed ones, as BullMQ does. Wakes nobody: every few seconds,
 -- workers look up when the next job is due.
@@ -54,9 +55,8 @@ local read, rescued, problem = 0, 0, ''
 -- Makes a delivery's job if it is lost. Returns the job's id, whether it is a retry, and when it is due.
 local function makeIfLost(id)
   local found = call('HMGET', deliveryKey(id), 'st', 'g', 'e', 's', 'x')
-  local st, generation, sub, dueAtMs = found[1], found[2] or '0', found[4], tonumber(found[5]) or 0
-  local jobId = generation == '0' and id or id .. '.' .. generation
-  if (st == PENDING or st == WAITING_FOR_RETRY) and call('EXISTS', KEY_QUEUE .. jobId) == 0
+  local st, sub, dueAtMs = found[1], found[4], tonumber(found[5]) or 0
+  if (st == PENDING or st == WAITING_FOR_RETRY) and call('EXISTS', KEY_QUEUE .. jobIdOf(id, found[2])) == 0
     and not call('ZSCORE', KEY_PARKED .. sub, id) and not call('ZSCORE', KEY_OVERDUE .. sub, id) then
     local isRetry = st == WAITING_FOR_RETRY
     return makeJob(id, sub, eventOf(id, found[3]), isRetry, nowMs), isRetry, dueAtMs

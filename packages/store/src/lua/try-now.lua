@@ -4,7 +4,7 @@
 --@include delivery-key
 --@include add-job
 --@include audit
---@include drop-retry
+--@include current-job
 --@include may-pass
 
 local key = deliveryKey(id)
@@ -19,7 +19,7 @@ call('HSET', key, 'x', nowMs)
 call('ZREM', KEY_PARKED .. sub, id)
 call('ZREM', KEY_OVERDUE .. sub, id)
 if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end
-dropRetry(found[6] and id .. '.' .. found[6] or id)
+dropRetry(id, found[6])
 local jobId = makeJob(id, sub, eventOf(id, found[4]), false, nowMs)
 enqueue(jobId, 0)
 wakeWorker()
