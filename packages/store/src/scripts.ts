@@ -66,13 +66,13 @@ export const scripts = {
   findOldestPending: script('', (reply) => list(reply).map(Number)),
   hold: script('id generation subscriptionId', isOne),
   recordFailure: script(
-    'id number:number attempt endedAtMs nextAttemptAtMs? reason? neededUntilMs pauseAfter maxAttempts? retentionMs response?',
+    'id number:number attempt endedAtMs:number nextAttemptAtMs? reason? neededUntilMs pauseAfter:number maxAttempts? retentionMs:number response?',
     recordedFailure,
   ),
   lookForJobs: script('...partitions(home)', (reply) =>
     list(reply).map((due) => (Array.isArray(due) ? replyError(String(due[0])) : due === '' ? undefined : Number(due))),
   ),
-  takeJobs: script(`${OF_WORKER} ...takes(home? token limit) ...marked(home token limit)`, takenJobs),
+  takeJobs: script(`${OF_WORKER} ...takes(home token limit) ...marked(home token limit)`, takenJobs),
   finishJob: script(`jobId token nextToken? ${OF_WORKER}`, finishedJob),
   recordSuccesses: script(
     `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken? parkedFirst?)`,

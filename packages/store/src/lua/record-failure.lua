@@ -21,7 +21,6 @@ if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0} end
 local parked = call('ZCARD', KEY_PARKED .. sub)
 if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, parked} end
 local subscription = KEY_SUBSCRIPTION .. sub
-local nowMs, retention = tonumber(endedAtMs), tonumber(retentionMs)
 call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end
@@ -38,30 +37,31 @@ if isRetry then
   if found[5] then call('HDEL', key, 'd') end
   move(id, created, st, WAITING_FOR_RETRY)
 else
-  fail(id, st, sub, created, reason, nowMs, neededUntilMs, retention)
+  fail(id, st, sub, created, reason, endedAtMs, neededUntilMs, retentionMs)
 end
 local address = call('HMGET', subscription, 'status', 'created_at', 'trial', 'consecutive_failures')
-local failures, limit = tonumber(address[4]) or 0, tonumber(pauseAfter)
-if address[1] == RESUMING and address[3] == id then endResume(sub, OUTCOME_FAILED, nowMs, retention) end
+local failures = tonumber(address[4]) or 0
+if address[1] == RESUMING and address[3] == id then endResume(sub, OUTCOME_FAILED, endedAtMs, retentionMs) end
 if isRetry or address[1] ~= ACTIVE then return {'recorded', 0, parked} end
-failures = math.min(failures + 1, limit)
+failures = math.min(failures + 1, pauseAfter)
 call('HSET', subscription, 'consecutive_failures', failures)
-if failures < limit then
+if failures < pauseAfter then
   for quarter = 1, 3 do
-    if failures == math.floor(limit * quarter / 4) then
-      notify(nowMs, NOTICE_SUBSCRIPTION_FAILURES, 's', sub, 'n', failures, 'l', pauseAfter)
+    if failures == math.floor(pauseAfter * quarter / 4) then
+      notify(endedAtMs, NOTICE_SUBSCRIPTION_FAILURES, 's', sub, 'n', failures, 'l', pauseAfter)
       break
     end
   end
   return {'recorded', 0, parked}
 end
-call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', nowMs,
-  'paused_at', nowMs)
+call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', endedAtMs,
+  'paused_at', endedAtMs)
 call('HINCRBY', subscription, 'revision', 1)
 call('ZADD', KEY_SUBSCRIPTIONS .. PAUSED, address[2], sub)
 call('ZREM', KEY_SUBSCRIPTIONS .. ACTIVE, sub)
 announce(sub)
-notify(nowMs, NOTICE_SUBSCRIPTION_PAUSED, 's', sub, 'w', REASON_CONSECUTIVE_FAILURES)
+notify(endedAtMs, NOTICE_SUBSCRIPTION_PAUSED, 's', sub, 'w', REASON_CONSECUTIVE_FAILURES)
 local detail = {reason = REASON_CONSECUTIVE_FAILURES, consecutive_failures = failures}
-audit(nowMs, retention, cjson.encode({action = ACTION_SUBSCRIPTION_PAUSED, subscriptionId = sub, detail = detail}))
+local entry = {action = ACTION_SUBSCRIPTION_PAUSED, subscriptionId = sub, detail = detail}
+audit(endedAtMs, retentionMs, cjson.encode(entry))
 return {'recorded', 1, parked}

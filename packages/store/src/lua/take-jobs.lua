@@ -1,15 +1,15 @@
 -- Takes the next jobs, up to `limit` from each partition in `takes`. From a partition in `marked`, takes jobs only if
 -- its marker says that jobs were added, and removes the marker. It is one script to ask many partitions with one call,
--- and so that a job is taken and locked at once. `home` is a partition's key prefix, empty for the partition of the
--- call. Returns {for each partition, those of `takes` first, a list of what readNext returns, or the text of an error;
--- addresses whose deliveries were parked}. If fewer jobs wait, the last entry of a list says when the next is due. An
--- event that several jobs share is returned once.
+-- and so that a job is taken and locked at once. `home` is a partition's key prefix. Returns {for each partition, those
+-- of `takes` first, a list of what readNext returns, or the text of an error; addresses whose deliveries were parked}.
+-- If fewer jobs wait, the last entry of a list says when the next is due. An event that several jobs share is returned
+-- once.
 --@include next-job
 --@include error-text
 
-local own, asked, markers = prefix, {}, {}
+local asked, markers = {}, {}
 for home, token, limit in takes do
-  asked[#asked + 1] = {prefix = home ~= '' and home or own, token = token, limit = tonumber(limit)}
+  asked[#asked + 1] = {prefix = home, token = token, limit = tonumber(limit)}
 end
 for home, token, limit in marked do
   prefix = home
