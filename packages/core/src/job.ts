@@ -29,14 +29,9 @@ export interface DeliveryJob {
 }
 
 /**
- * The id of a job: the delivery's id, and from the second generation on a dot and the generation. BullMQ silently
- * ignores an id that still exists, so a delivery that returns to the queue needs a new one.
+ * Reads the id of a job: the delivery's id, and from the second generation on a dot and the generation. A delivery that
+ * returns to the queue gets a job with another id, since its earlier one may still be there.
  */
-export function jobIdOf({ deliveryId, generation }: Pick<DeliveryJob, 'deliveryId' | 'generation'>): string {
-  return generation === 0 ? deliveryId : `${deliveryId}.${generation}`;
-}
-
-/** Reads what `jobIdOf` has written. */
 export function readJobId(id: string): Pick<DeliveryJob, 'deliveryId' | 'generation'> {
   const dot = id.indexOf('.');
   return dot === -1

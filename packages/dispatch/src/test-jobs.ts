@@ -1,6 +1,6 @@
 /** For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and jobs. */
 import { afterEach, beforeEach } from '@jest/globals';
-import { type DeliveryJob, type EventRef, jobIdOf, type NextJob, partitionOf } from '@posthorn/core';
+import { type DeliveryJob, type EventRef, type NextJob, partitionOf } from '@posthorn/core';
 import { createJobQueues, type JobQueues } from '@posthorn/queue';
 import {
   deliveryOfJob,
@@ -10,6 +10,7 @@ import {
   type Store,
   type WorkerView,
 } from '@posthorn/store';
+import { jobIdOf } from '@posthorn/testing';
 import { deliver, event, store, subscribe, time } from '../../store/src/test-deliveries.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 

@@ -43,8 +43,9 @@ export function createJobQueues(options: {
     },
     /** Returns the ids of an address's jobs that workers have taken; very rarely also that of another address's job. */
     async active(partition: number, subscriptionId: string): Promise<string[]> {
+      const prefix = deliveryIdPrefix(subscriptionId);
       const ids = await options.redis.lrange(queueOf(partition).toKey('active'), 0, -1);
-      return ids.filter((id) => id.startsWith(deliveryIdPrefix(subscriptionId)));
+      return ids.filter((id) => id.startsWith(prefix));
     },
     /** Counts jobs by state, over all partitions. */
     async counts() {

@@ -1,5 +1,6 @@
 /** Adds jobs as BullMQ does. Posthorn itself adds them in the scripts that make or release deliveries. */
-import { type DeliveryJob, jobIdOf, RETRY_PRIORITY } from '@posthorn/core';
+import { type DeliveryJob, RETRY_PRIORITY } from '@posthorn/core';
+import { jobIdOf } from '@posthorn/testing';
 import type { JobsOptions } from 'bullmq';
 import type { JobQueues } from './job-queues.ts';
 

@@ -9,7 +9,6 @@ import {
   type Event,
   type EventRef,
   eventRef,
-  jobIdOf,
   newAttemptRun,
   newEventId,
   newSubscriptionId,
@@ -17,6 +16,7 @@ import {
   readJobId,
   type Verdict,
 } from '@posthorn/core';
+import { jobIdOf } from '@posthorn/testing';
 import {
   type AddressCounts,
   addCounts,

@@ -3,6 +3,7 @@ export { startBlackHole } from './black-hole.ts';
 export { type FakeClock, fakeClock } from './clock.ts';
 export { type CollectedSpan, startCollector } from './collector.ts';
 export { eventually, HUNG_MS } from './eventually.ts';
+export { jobIdOf } from './job-id.ts';
 export { type Misbehaviour, misbehaviours, startMisbehavingReceiver } from './misbehaving-receiver.ts';
 export { type NameAnswer, type NameServer, startNameServer } from './name-server.ts';
 export { decodeTraces } from './otlp.ts';

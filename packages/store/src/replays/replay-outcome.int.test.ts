@@ -1,6 +1,6 @@
 /** What becomes of a bulk replay's deliveries, its filters, its canary and its cancellation, on a real Redis. */
 import { describe, expect, it } from '@jest/globals';
-import { jobIdOf, partitionOf, type ReplayFilter } from '@posthorn/core';
+import { partitionOf, type ReplayFilter } from '@posthorn/core';
 import {
   activeReplays,
   cancelReplay,
@@ -245,10 +245,7 @@ describe('a cancellation', () => {
     await run(replayId);
     await releaseDeliveries(store, 'parked', id, 1, time.nowMs);
     const [inFlight] = (await replaysIn(id)).filter(({ generation }) => generation === 1);
-    const lock = queueKey(
-      prefixOfSubscription(store, id),
-      `${jobIdOf({ deliveryId: inFlight!.id, generation: 1 })}:lock`,
-    );
+    const lock = queueKey(prefixOfSubscription(store, id), `${inFlight!.id}.1:lock`);
     await store.redis.set(lock, 'token');
     await cancelReplay(store, replayId, time.nowMs, anna);
     await sweep(replayId);
