@@ -55,13 +55,23 @@ export type Changes = Map<string, { before: Listed | undefined; after: Listed | 
  */
 export function followPartition(store: Store, prefix: string, changes: Changes, now: () => number) {
   const known = new Map<string, Listed>();
+  /** How many of `known` have each status, and how many are failing. */
+  const own = new Map<SubscriptionStatus | 'failing', number>();
   /** The last entry of the stream that was read; '' for none. */
   let position: string | undefined;
   let loadedAtMs = 0;
 
+  const ownOf = (name: SubscriptionStatus | 'failing') => own.get(name) ?? 0;
+  const count = (listed: Listed | undefined, by: number) => {
+    if (!listed) return;
+    own.set(listed.status, ownOf(listed.status) + by);
+    if (listed.health === 'failing') own.set('failing', ownOf('failing') + by);
+  };
   const keep = (id: string, after: Listed | undefined) => {
     const before = known.get(id);
     if (isSame(before, after)) return;
+    count(before, -1);
+    count(after, 1);
     changes.set(id, { before: changes.has(id) ? changes.get(id)?.before : before, after });
     if (after) known.set(id, after);
     else known.delete(id);
@@ -89,17 +99,11 @@ export function followPartition(store: Store, prefix: string, changes: Changes, 
   }
 
   const countsDiffer = (counts: readonly number[]) => {
-    const own = new Map<string, number>();
-    let ownFailing = 0;
-    for (const { status, health } of known.values()) {
-      own.set(status, (own.get(status) ?? 0) + 1);
-      if (health === 'failing') ownFailing += 1;
-    }
     const [resuming = 0, failing = 0] = counts.slice(SUBSCRIPTION_STATUSES.length);
     const statusesDiffer = SUBSCRIPTION_STATUSES.some(
-      (status, i) => (own.get(status) ?? 0) !== (counts[i] ?? 0) + (status === 'active' ? resuming : 0),
+      (status, i) => ownOf(status) !== (counts[i] ?? 0) + (status === 'active' ? resuming : 0),
     );
-    return statusesDiffer || ownFailing !== failing;
+    return statusesDiffer || ownOf('failing') !== failing;
   };
 
   /** Reads what has changed. Returns false if everything must be loaded instead. */
