@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
-import { jsonBody } from './index.ts';
+import { jsonBody } from './json-body.ts';
 import { serve } from './test-service.ts';
 
 describe('pipelined requests', () => {

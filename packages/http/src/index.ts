@@ -5,7 +5,6 @@ export { type AuthFailures, createAuthFailures } from './auth-failures.ts';
 export { createBudget } from './budget.ts';
 export { docsRouter } from './docs-page.ts';
 export { ipNetwork } from './ip-network.ts';
-export { jsonBody } from './json-body.ts';
 export {
   fieldErrors,
   parseFields,

@@ -4,7 +4,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
-import { createBudget, jsonBody, setPrincipal } from './index.ts';
+import { createBudget, setPrincipal } from './index.ts';
+import { jsonBody } from './json-body.ts';
 import { json, serve } from './test-service.ts';
 
 const sockets: Socket[] = [];

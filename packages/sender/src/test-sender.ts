@@ -3,14 +3,8 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach } from '@jest/globals';
 import { startReceiver } from '@posthorn/testing';
-import {
-  createOneOffSender,
-  createResolver,
-  createSender,
-  parseNetworks,
-  type Sender,
-  type SenderOptions,
-} from './index.ts';
+import { createOneOffSender, createResolver, createSender, parseNetworks, type Sender } from './index.ts';
+import type { SenderOptions } from './sender.ts';
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {

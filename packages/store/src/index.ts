@@ -42,8 +42,6 @@ export {
   confirmFanOut,
   findEvents,
   findMatches,
-  interruptedFanOuts,
-  keepEvent,
   loadEvent,
   prefixOfEvent,
 } from './events/events.ts';

@@ -17,13 +17,13 @@ import {
   type Verdict,
 } from '@posthorn/core';
 import { jobIdOf } from '@posthorn/testing';
+import { interruptedFanOuts } from './events/events.ts';
 import {
   type AddressCounts,
   addCounts,
   allPartitions,
   beginAttempt,
   createDeliveries,
-  interruptedFanOuts,
   loadDeliveries,
   loadSubscriptions,
   newSubscription,

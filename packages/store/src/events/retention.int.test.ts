@@ -6,7 +6,6 @@ import {
   changeSubscription,
   endDeliveries,
   heldBefore,
-  keepEvent,
   laneLength,
   partitionPrefix,
   pruneFinished,
@@ -26,6 +25,7 @@ import {
   time,
 } from '../test-deliveries.ts';
 import { RETENTION, RETENTION_SUCCEEDED } from '../test-store.ts';
+import { keepEvent } from './events.ts';
 
 describe('retention', () => {
   const expiryOf = async (key: string) => await store.redis.pexpiretime(key);
