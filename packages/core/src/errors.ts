@@ -77,8 +77,8 @@ export class StartError extends Error {
 
 /**
  * Redis is unreachable, full, or accepts no writes at the moment. The command that failed may still have been applied.
- * `cause` is the error of the Redis client. Message and code are those of the cause, since ioredis and BullMQ look at
- * them.
+ * `cause` is the error of the Redis client, if there was one. Code, and mostly message too, are those of the cause,
+ * since ioredis and BullMQ look at them.
  */
 export class StorageUnavailable extends Error {
   override name = 'StorageUnavailable';

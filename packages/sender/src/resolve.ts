@@ -4,7 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { listOf } from './guard.ts';
 
-/** Returns all IPs of a name. Rejects with `NameError`. */
+/** Returns all IPs of a name. Rejects with `NameError`, or the system's error for a hosts file that can't be read. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
 /**
