@@ -294,6 +294,28 @@ it('makes in the next run what a failed run has left out', async () => {
   expect(next.out).not.toMatch(/create +good/);
 });
 
+it('says how to get a secret if the answer to a creation is lost, but not after a refusal', async () => {
+  to.answerWith(({ method }, response) => {
+    if (method === 'GET') response.end('{"data":[],"next_cursor":null,"total":0}');
+    else response.destroy();
+  });
+  const run = async (entry: object) => {
+    const [, args, env, input] = command([entry], []);
+    return (await runPosthorn(to.url, args, env, input)).err;
+  };
+  const entry = { key: 'acme', url: 'https://acme.example/' };
+  const hint = 'its secret was not shown: see "posthorn list https://acme.example/", then "posthorn rotate".';
+  expect(await run(entry)).toContain(hint);
+  expect(await run({ ...entry, secret_env: 'ACME_SECRET' })).not.toContain('its secret');
+  expect((await apply([{ key: 'bad', url: 'http://10.0.0.1/' }])).err).not.toContain('its secret');
+  // The console takes no changes, and says so.
+  to.answerWith(({ method }, response) => {
+    if (method !== 'GET') response.writeHead(503, { 'content-type': 'application/problem+json' });
+    response.end(method === 'GET' ? '{"data":[],"next_cursor":null,"total":0}' : '{"detail":"Storage is full."}');
+  });
+  expect(await run(entry)).not.toContain('its secret');
+});
+
 it('a key belongs to one subscription', async () => {
   const create = () =>
     on.operate('POST', '/v1/subscriptions', { key: 'acme', url: to.url, event_types: 'all', environment: 'both' });

@@ -63,7 +63,7 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
       await carryOut(client, change, secrets, options.validate === true, done).catch((cause: unknown) => {
         if (!(cause instanceof UserError)) throw cause;
         const { key, id } = rowOf(change);
-        throw new UserError(`${key ?? id}: ${cause.message}`, { cause });
+        throw new UserError(`${key ?? id}: ${cause.message}${lostSecretText(change, cause, done)}`, { cause });
       });
     }
   } catch (error) {
@@ -87,6 +87,15 @@ function interruption(end: () => never): () => boolean {
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
   return () => interruptedAtMs !== undefined;
+}
+
+/** What to do about a generated secret if it is unknown whether its subscription was created, which the message says. */
+function lostSecretText(change: Change, { message }: UserError, done: Done[]): string {
+  if (change.change !== 'create' || change.wanted.secret_env !== undefined || !/may have been/.test(message)) return '';
+  const { key, url } = change.wanted;
+  // Its validation has failed, and its secret is shown.
+  if (done.at(-1)?.key === key) return '';
+  return `\nIf ${key} was created all the same, its secret was not shown: see "posthorn list ${url}", then "posthorn rotate".`;
 }
 
 interface Row {
