@@ -2,6 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -465,6 +466,35 @@ describe('posthorn', () => {
     const { code, err } = await posthorn(['replay', id], { POSTHORN_URL: to.url });
     expect(code).toBe(1);
     expect(err).toContain(`${started.id} goes on without this command: see "posthorn show ${started.id}".`);
+  });
+
+  it('waits for the rate limit, and not for a longer refusal', async () => {
+    const paused = (await on.operate('GET', `/v1/subscriptions/${(await on.subscribe(to.url)).id}`)).body;
+    const pause = () => posthorn(['pause', 'sub_1', '--json'], { POSTHORN_URL: to.url });
+    const refuse = (response: ServerResponse, retryAfter: string) => {
+      response.writeHead(429, { 'content-type': 'application/problem+json', 'retry-after': retryAfter });
+      response.end(JSON.stringify({ detail: 'Too many calls.' }));
+    };
+    let calls = 0;
+    to.answerWith((_request, response) => {
+      calls += 1;
+      if (calls < 10) refuse(response, '0');
+      else response.end(JSON.stringify(paused));
+    });
+    expect(await pause()).toEqual({ code: 0, out: expect.stringContaining(paused.id), err: '' });
+    expect(calls).toBe(10);
+    for (const [retryAfter, expected] of [
+      ['0', 10],
+      ['60', 1],
+    ] as const) {
+      calls = 0;
+      to.answerWith((_request, response) => {
+        calls += 1;
+        refuse(response, retryAfter);
+      });
+      expect(await pause()).toEqual({ code: 1, out: '', err: expect.stringContaining('Too many calls.') });
+      expect(calls).toBe(expected);
+    }
   });
 
   it('takes nothing for success that is not from a console: a page of a proxy, or JSON that breaks off', async () => {

@@ -1,4 +1,5 @@
 /** Calls the operator API and reports failures in words. */
+import { setTimeout as wait } from 'node:timers/promises';
 import { MAX_PAGE_LIMIT, pageOf } from '@posthorn/operator-api';
 import { z } from 'zod';
 import { findConsole } from './find-console.ts';
@@ -24,6 +25,10 @@ export interface Client {
 
 /** As long as a console keeps a connection without traffic: no call takes longer. */
 const RESPONSE_TIMEOUT_MS = 120_000;
+/** A refusal with 429 for at most so long, as that of the rate limit per second, is waited for: nothing was carried out. */
+const MAX_RETRY_AFTER_S = 2;
+/** Refusals in a row after which a call fails: others with this token then use the whole rate limit. */
+const MAX_REFUSALS = 10;
 const IS_IT_A_CONSOLE = 'Is POSTHORN_URL the address of a console?';
 const MAYBE_DONE = 'The call may have been carried out: look before you repeat it.';
 const problemSchema = z.object({
@@ -51,11 +56,19 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
         throw new UserError(`The console has not answered: ${why}. ${MAYBE_DONE} ${used}`, { cause });
       throw new UserError(`Cannot reach a console at ${url}: ${why}. Is it running? Is POSTHORN_URL right?`, { cause });
     };
-    const limit = new AbortController();
-    const late = new DOMException(`no response for ${RESPONSE_TIMEOUT_MS / 1_000} s`, 'TimeoutError');
-    const timer = setTimeout(() => limit.abort(late), RESPONSE_TIMEOUT_MS);
-    const request = fetch(`${url}${path}`, { ...options, signal: limit.signal, ...(body !== undefined && { body }) });
-    const response = await request.catch(fail).finally(() => clearTimeout(timer));
+    const once = async () => {
+      const limit = new AbortController();
+      const late = new DOMException(`no response for ${RESPONSE_TIMEOUT_MS / 1_000} s`, 'TimeoutError');
+      const timer = setTimeout(() => limit.abort(late), RESPONSE_TIMEOUT_MS);
+      const request = fetch(`${url}${path}`, { ...options, signal: limit.signal, ...(body !== undefined && { body }) });
+      return await request.catch(fail).finally(() => clearTimeout(timer));
+    };
+    let response = await once();
+    for (let refusals = 1; isBrieflyRefused(response) && refusals < MAX_REFUSALS; refusals += 1) {
+      await response.body?.cancel();
+      await wait(retryAfterS(response) * 1_000);
+      response = await once();
+    }
     const content = async () => parseJson(await response.text().catch(fail));
     if (response.status === 401)
       throw new UserError(`${url} refused the operator token from ${tokenFrom}. ${used}`, { status: 401 });
@@ -115,6 +128,17 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
 function searchingText(from: Query[string]): string {
   if (from !== undefined) return `Few or none of the newest match. Searching back to ${from}.`;
   return 'Few or none of the newest match. Searching back to the oldest that is kept, which may take minutes: --from 1h searches the last hour only.';
+}
+
+/** Whether the rate limit refused a call, which a repetition a moment later passes. */
+function isBrieflyRefused(response: Response): boolean {
+  return response.status === 429 && retryAfterS(response) <= MAX_RETRY_AFTER_S;
+}
+
+/** Returns infinity if the response does not say when to repeat the call. */
+function retryAfterS({ headers }: Response): number {
+  const text = headers.get('retry-after') ?? '';
+  return /^\d+$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY;
 }
 
 /** Whether a call failed on an established connection, so that the console may have received it. */
