@@ -497,6 +497,38 @@ describe('posthorn', () => {
     }
   });
 
+  it('follows a bulk replay to its end while its console does not answer for a time', async () => {
+    const { id } = await on.subscribe(to.url);
+    const started = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
+    let looks = 0;
+    to.answerWith(({ method }, response) => {
+      if (method === 'POST') response.end(JSON.stringify({ ...started, status: 'running' }));
+      else if (++looks < 3) response.destroy();
+      else if (looks < 5) response.writeHead(503).end();
+      else response.end(JSON.stringify({ ...started, status: 'done', finished_at: started.created_at }));
+    });
+    const { code, out, err } = await posthorn(['replay', id, '--follow', '--json'], { POSTHORN_URL: to.url });
+    expect([code, JSON.parse(out).status]).toEqual([0, 'done']);
+    expect(err.match(/Asking again until it answers/g)).toHaveLength(1);
+    to.answerWith(({ method }, response) => {
+      if (method === 'POST') response.end(JSON.stringify({ ...started, status: 'running' }));
+      else response.writeHead(401).end();
+    });
+    const refused = await posthorn(['replay', id, '--follow'], { POSTHORN_URL: to.url });
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining(`${started.id} goes on without this`)]);
+  });
+
+  it('says which test delivery it has sent if it loses the console while it waits for the attempt', async () => {
+    const { id } = await on.subscribe(to.url);
+    const sent = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;
+    to.answerWith(({ method }, response) => {
+      if (method === 'POST') response.end(JSON.stringify(sent));
+      else response.destroy();
+    });
+    const { code, err } = await posthorn(['test', id], { POSTHORN_URL: to.url });
+    expect([code, err]).toEqual([1, expect.stringContaining(`see "posthorn show ${sent.id}"`)]);
+  });
+
   it('takes nothing for success that is not from a console: a page of a proxy, or JSON that breaks off', async () => {
     for (const text of ['<h1>Sign in</h1>', '{"id":', '']) {
       to.answerWith((_request, response) => response.end(text));

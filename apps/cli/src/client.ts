@@ -86,8 +86,8 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     const headers: Record<string, string> = json === undefined ? {} : { 'content-type': 'application/json' };
     const { response, content, used } = await send(method, path, headers, json);
     const found = await content();
-    if (found === undefined && response.status !== 204) throw notOfConsole('', method, used);
-    return checked(schema, method, found, used);
+    if (found === undefined && response.status !== 204) throw notOfConsole('', method, used, response.status);
+    return checked(schema, method, found, used, response.status);
   };
   const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
@@ -148,13 +148,19 @@ function isSent({ code = '', name }: NodeJS.ErrnoException): boolean {
 }
 
 /** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */
-function checked<S extends z.ZodType>(schema: S, method: string, content: unknown, used: string): z.output<S> {
+function checked<S extends z.ZodType>(
+  schema: S,
+  method: string,
+  content: unknown,
+  used: string,
+  status: number,
+): z.output<S> {
   const issue = schema.safeParse(content).error?.issues.find(({ code }) => code !== 'unrecognized_keys');
   if (issue === undefined) return content as z.output<S>;
-  throw notOfConsole(issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`, method, used);
+  throw notOfConsole(issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`, method, used, status);
 }
 
-function notOfConsole(where: string, method: string, used: string, status?: number): UserError {
+function notOfConsole(where: string, method: string, used: string, status: number): UserError {
   const release = `Or is it of an earlier release than this command line, ${readVersion()}?`;
   const also = method === 'GET' ? '' : ` ${MAYBE_DONE}`;
   const what = `The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${release}${also} ${used}`;

@@ -2,6 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
 import type { Client, Query } from './client.ts';
+import { mayPass } from './follow-work.ts';
 import { UserError } from './user-error.ts';
 
 const RECONNECT_MS = 1_000;
@@ -29,9 +30,7 @@ export async function* followEvents(
   for (let isFirst = true; ; isFirst = false) {
     const response = await client.open(path, query, lastId).catch((error: unknown) => {
       if (!(error instanceof UserError)) throw error;
-      // A proxy answers with 502 or 504 while its console is away.
-      const mayPass = error.status === undefined || error.status === 429 || error.status >= 500;
-      if (isFirst || !mayPass) throw error;
+      if (isFirst || !mayPass(error)) throw error;
       return undefined;
     });
     if (response) onOpen();

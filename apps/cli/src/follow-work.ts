@@ -18,11 +18,16 @@ export async function following<T>(id: string, call: Promise<T>): Promise<T> {
   });
 }
 
+/** Whether a call that failed may succeed a moment later. A proxy answers with 502 or 504 while its console is away. */
+export function mayPass({ status }: UserError): boolean {
+  return status === undefined || status === 429 || status >= 500;
+}
+
 /** Waits at most `timeoutMs` until a delivery has had an attempt or is held. Returns its latest state. */
 export async function awaitFirstAttempt(client: Client, id: string, timeoutMs: number): Promise<DeliveryWithAttempts> {
   const endsAtMs = performance.now() + timeoutMs;
   for (;;) {
-    const delivery = await client.get(deliveryWithAttemptsSchema, `/v1/deliveries/${id}`);
+    const delivery = await following(id, client.get(deliveryWithAttemptsSchema, `/v1/deliveries/${id}`));
     if (delivery.status !== 'pending' || performance.now() > endsAtMs) return delivery;
     await wait(POLL_INTERVAL_MS);
   }

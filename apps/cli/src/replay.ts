@@ -3,7 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import * as schemas from '@posthorn/operator-api';
 import type { SingleBar } from 'cli-progress';
 import type { Client } from './client.ts';
-import { following, goesOn, POLL_INTERVAL_MS } from './follow-work.ts';
+import { following, goesOn, mayPass, POLL_INTERVAL_MS } from './follow-work.ts';
+import { UserError } from './user-error.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -44,7 +45,7 @@ export function bodyOf(
 
 /**
  * Starts a bulk replay, or a batch of them. With `wait`, shows its progress until it has made its deliveries or was
- * halted; with `follow`, until they have ended. Returns its latest state.
+ * halted; with `follow`, until they have ended, also over restarts of the console. Returns its latest state.
  */
 export async function replayAll(
   client: Client,
@@ -60,6 +61,22 @@ export async function replayAll(
     replay.status === 'running' ||
     replay.status === 'canary' ||
     (untilEnded && replay.status !== 'halted' && replay.outcome.waiting > 0);
+  let isLost = false;
+  /** With `follow`, which may last for hours, stays at the state before while the console is away. */
+  const look = async (before: schemas.StartedReplay) => {
+    try {
+      const found = await client.get(schemas.startedReplaySchema, pathOf(before.id));
+      isLost = false;
+      return found;
+    } catch (error) {
+      if (!untilEnded || !(error instanceof UserError) || !mayPass(error)) throw error;
+      // The bar keeps its line.
+      const newLine = process.stderr.isTTY ? '\n' : '';
+      if (!isLost) process.stderr.write(`${newLine}${error.message}\nAsking again until it answers.\n`);
+      isLost = true;
+      return before;
+    }
+  };
   const endAt = (signal: NodeJS.Signals) => {
     bar.stop();
     process.stderr.write(`${goesOn(replay.id)}\n`);
@@ -70,7 +87,7 @@ export async function replayAll(
   try {
     while (isGoingOn()) {
       await wait(POLL_INTERVAL_MS);
-      replay = await following(replay.id, client.get(schemas.startedReplaySchema, pathOf(replay.id)));
+      replay = await following(replay.id, look(replay));
       bar.setTotal(Math.max(replay.total, done()));
       const { delivered, failed } = replay.outcome;
       bar.update(done(), { skipped: replay.skipped, delivered, failed });
