@@ -47,6 +47,20 @@ describe('stop', () => {
     await service.stop(1);
     await expect(fetch(url)).rejects.toThrow();
   });
+  it('answers a request that was just sent on a connection kept alive', async () => {
+    const service = await startService((app) => {
+      app.get('/', (_request, response) => void response.end('done'));
+    });
+    const socket = connect(Number(new URL(service.url()).port), '127.0.0.1').setEncoding('utf8');
+    const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    socket.write(request);
+    expect(String(await once(socket, 'data'))).toContain('Connection: keep-alive');
+    // The server has not read it yet when its stop begins.
+    socket.write(request);
+    const stopped = service.stop(60_000);
+    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200 .*Connection: close.*done/s);
+    await stopped;
+  });
   it.each(['', 'GET / HT', 'GET / HTTP/1.1\r\nHos'])(
     'does not wait for a connection that has sent %j',
     async (sent) => {

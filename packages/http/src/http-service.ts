@@ -148,6 +148,8 @@ async function close(server: Server, connections: Connections, graceMs: number):
   // has sent nothing or half a request line, which Node does not count as idle.
   const unused = setInterval(connections.closeUnused, CLOSE_UNUSED_EVERY_MS);
   connections.announceClose();
+  // `server.close` calls this, which would reset connections on which a request has just been sent.
+  server.closeIdleConnections = () => undefined;
   server.close();
   await once(server, 'close');
   clearInterval(unused);
