@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { HOUR_MS } from '@posthorn/core';
 import { eventually, fakeClock } from '@posthorn/testing';
 import { ownWorld } from './own.ts';
+import { redisServer } from './redis-servers.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type WorldOptions } from './world.ts';
 
 const world = (options: WorldOptions = {}) => ownWorld({ workers: 0, ...options });
@@ -41,6 +42,16 @@ describe('a session', () => {
     const on = browser(consoleUrl);
     expect((await signIn(on)).status).toBe(500);
     expect((await on.call('GET', '/v1/session')).status).toBe(401);
+  });
+  it('leaves no cookie if Redis does not store it', async () => {
+    const { url } = await redisServer();
+    const { consoleUrl, redis } = await world({ redisUrl: url });
+    const on = browser(consoleUrl);
+    await redis.config('SET', 'maxmemory', '1');
+    const { status, set } = await signIn(on);
+    await redis.config('SET', 'maxmemory', '0');
+    expect([status, set]).toEqual([503, null]);
+    expect((await signIn(on)).status).toBe(201);
   });
   it('is a cookie that no script reads and no other site sends, and with its CSRF token has the rights of a token', async () => {
     const on = browser((await world()).consoleUrl);

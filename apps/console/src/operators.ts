@@ -91,7 +91,13 @@ export class Operators {
     const fingerprint = this.#fingerprints.of(token);
     Object.assign(request.session, { operator, fingerprint, endsAtMs });
     const csrfToken = this.#csrf.generateToken(request, true);
-    await settled((done) => request.session.save(done));
+    try {
+      await settled((done) => request.session.save(done));
+    } catch (error) {
+      // Redis may store it later. Nobody may get its cookie then: there is no entry in the audit trail.
+      request.session.destroy(() => undefined);
+      throw error;
+    }
     return this.#describe({ name: operator, endsAtMs }, csrfToken);
   }
 
