@@ -23,7 +23,7 @@ export { loadResponses } from './deliveries/responses.ts';
 export { tryNow } from './deliveries/try-now.ts';
 export { createDirectory, type Directory, type SubscriptionQuery } from './directory/directory.ts';
 export { eraseFoundEvent } from './erasures/erase-found-event.ts';
-export { erasureProgress, eventsToErase, findNextEvents, scanningPartitions } from './erasures/erasure-events.ts';
+export { erasureProgress, eventsToErase, findNextEvents, hasPassToDo } from './erasures/erasure-events.ts';
 export {
   cancelErasure,
   cancelRunningErasure,

@@ -136,6 +136,23 @@ async function start(field: ErasureField, value: string, unsent: UnsentChoice = 
   return erasure!;
 }
 const stateOf = async (id: string) => (await loadErasures(store, [id]))[0]!;
+async function confirm(id: string): Promise<void> {
+  expect(await confirmErasure(store, await stateOf(id), 'end', clock.now(), anna)).toBe('advanced');
+}
+async function findAndConfirm(id: string): Promise<void> {
+  await runUntil(id, 'counted');
+  await confirm(id);
+}
+/** A connection whose calls of one script go through `around`, with their arguments. */
+function observed(
+  script: string,
+  around: (run: () => Promise<unknown>, args: unknown[]) => Promise<unknown>,
+): Store['redis'] {
+  const redis: Store['redis'] = Object.create(store.redis);
+  const original = Reflect.get(store.redis, `script_${script}`) as (...args: unknown[]) => Promise<unknown>;
+  const value = (...args: unknown[]) => around(() => original.apply(store.redis, args), args);
+  return Object.defineProperty(redis, `script_${script}`, { value });
+}
 /** Runs the duty once in each partition. */
 async function runOnce(duty = eraseEvents(context)) {
   for (let partition = 0; partition < PARTITIONS; partition++) await duty.run(partition);
@@ -326,25 +343,54 @@ describe('an erasure', () => {
     expect(await store.redis.keys(`${store.prefix}:*:erasure_*:${id}`)).toEqual([]);
   });
 
-  it('notes several events at once: one by one, most of the time would pass between commands', async () => {
-    const a = await subscribe();
-    const { event } = await publish([a]);
-    await publish([a], { id: event.id, environment: 'production' });
-    const { id } = await start('event_id', event.id, 'end', false);
-    const redis: Store['redis'] = Object.create(store.redis);
-    let [running, most] = [0, 0];
-    const findEvent = async (...args: unknown[]) => {
-      running += 1;
-      most = Math.max(most, running);
-      const original = Reflect.get(store.redis, 'script_findEvent') as (...args: unknown[]) => Promise<unknown>;
-      return await original.apply(store.redis, args).finally(() => {
-        running -= 1;
+  it.each([
+    ['notes', 'findEvent', async () => undefined],
+    ['erases', 'eraseEvent', findAndConfirm],
+  ])(
+    '%s several events at once: one by one, most of the time would pass between commands',
+    async (_, script, begin) => {
+      const a = await subscribe();
+      const { event } = await publish([a]);
+      await publish([a], { id: event.id, environment: 'production' });
+      const { id } = await start('event_id', event.id, 'end', false);
+      await begin(id);
+      let [running, most] = [0, 0];
+      const redis = observed(script, async (run) => {
+        running += 1;
+        most = Math.max(most, running);
+        return await run().finally(() => {
+          running -= 1;
+        });
       });
-    };
-    Object.defineProperty(redis, 'script_findEvent', { value: findEvent });
+      await runOnce(eraseEvents({ ...context, store: { ...store, redis } }));
+      expect((await stateOf(id)).counts.events).toBe(2);
+      expect(most).toBe(2);
+    },
+  );
+  it('makes more steps of its pass in a run than another one that finds very many events', async () => {
+    for (let i = 0; i < 4_000; i += 1_000) {
+      const others = Array.from({ length: 1_000 }, (__, j) => [`${store.prefix}:another:${i + j}`, ''] as const);
+      await store.redis.mset(...others.flat());
+    }
+    await Promise.all(Array.from({ length: 1_500 }, () => publish([])));
+    const [many, none] = [await start('user_id', PERSON), await start('user_id', 'nobody')];
+    const steps: string[] = [];
+    const redis = observed('moveScan', async (run, args) => {
+      steps.push(...[many.id, none.id].filter((id) => args.includes(id)));
+      return await run();
+    });
     await eraseEvents({ ...context, store: { ...store, redis } }).run(0);
-    expect((await stateOf(id)).counts.events).toBe(2);
-    expect(most).toBe(2);
+    const stepsOf = ({ id }: { id: string }) => steps.filter((step) => step === id).length;
+    expect(stepsOf(many)).toBeGreaterThan(0);
+    expect(stepsOf(many)).toBeLessThan(stepsOf(none));
+  });
+  it('is not slowed down by others that wait to be confirmed', async () => {
+    for (let i = 0; i < 90; i++) await publish([]);
+    const { id } = await start('user_id', PERSON, 'end', false);
+    for (let i = 0; i < 4; i++) await runUntil((await start('user_id', `u${i}`, 'end', false)).id, 'counted');
+    await findAndConfirm(id);
+    await runOnce();
+    expect((await stateOf(id)).counts.erasedEvents).toBe(90);
   });
   it('is read with the counts of all partitions only where its status changes', async () => {
     const { id } = await start('user_id', PERSON, 'end', false);

@@ -1,26 +1,44 @@
 /** Maintenance duty: finds and erases the events of erasures, and moves each erasure on to its next status. */
-import { type Erasure, eachInTurn, nextErasureStatus, passesNeeded, throwRejections } from '@posthorn/core';
+import {
+  chunksOf,
+  type Erasure,
+  type EventRef,
+  eachInTurn,
+  nextErasureStatus,
+  passesNeeded,
+  throwRejections,
+} from '@posthorn/core';
 import {
   eraseFoundEvent,
   erasureProgress,
   eventsToErase,
   findNextEvents,
+  hasPassToDo,
   loadErasures,
   loadUncounted,
   openErasures,
   removeOpenErasure,
-  scanningPartitions,
   settleErasure,
 } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** Steps of all scans in one run, each over 1,000 keys; shared by the open erasures. */
+/** Steps of all scans in one run, each over 1,000 keys; shared by the erasures that have a pass to do. */
 const MAX_SCAN_STEPS = 20;
-/** Events erased in one run, and their deliveries; shared by the open erasures. */
+/** Noting this many events takes as long as a step that finds none. The others wait for it: a run ends with the last one. */
+const FOUND_FOR_A_STEP = 100;
+/** Events erased in one run, and their deliveries; shared by the erasures that have events to erase. */
 const MAX_EVENTS = 100;
 const MAX_DELIVERIES = 1_000;
+/** Events erased at once. One by one, most of the time would pass between commands. */
+const EVENTS_AT_ONCE = 5;
 
 type Uncounted = Omit<Erasure, 'counts'>;
+
+interface Work {
+  erasure: Uncounted;
+  events: EventRef[];
+  isToFind: boolean;
+}
 
 /** Whether events that an erasure has found are to be erased. */
 function erases({ status, cancelledAtMs }: Uncounted): boolean {
@@ -32,24 +50,40 @@ function erases({ status, cancelledAtMs }: Uncounted): boolean {
  * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
-  /** Erases events that were found in the partition, those that are due longest first. */
-  const erase = async (erasure: Uncounted, partition: number, shares: number) => {
-    const limit = Math.ceil(MAX_EVENTS / shares);
-    let left = Math.ceil(MAX_DELIVERIES / shares);
-    await eachInTurn(await eventsToErase(store, partition, erasure.id, clock.now(), limit), async (event) => {
-      if (left <= 0) return;
-      const now = await loadUncounted(store, erasure.id);
-      if (!now || !erases(now)) left = 0;
-      else left -= 1 + (await eraseFoundEvent(store, now, event, clock.now()));
-    });
+  /** What an erasure has to do in a partition: the events to erase, those that are due longest first, and whether to find more. */
+  const lookAt = async (id: string, partition: number): Promise<Work | undefined> => {
+    const erasure = await loadUncounted(store, id);
+    if (!erasure) {
+      await removeOpenErasure(store, id);
+      return undefined;
+    }
+    const events = erases(erasure) ? await eventsToErase(store, partition, id, clock.now(), MAX_EVENTS) : [];
+    const finds = erasure.sealedValue !== undefined && erasure.cancelledAtMs === null;
+    const isToFind = finds && (await hasPassToDo(store, id, partition, passesNeeded(erasure, clock.now())));
+    return { erasure, events, isToFind };
   };
-  const find = async ({ sealedValue, ...erasure }: Uncounted, partition: number, shares: number) => {
-    if (sealedValue === undefined || erasure.cancelledAtMs !== null || !scanningPartitions(store).includes(partition))
-      return;
+  const erase = async ({ erasure: { id }, events }: Work, shares: number) => {
+    let left = Math.ceil(MAX_DELIVERIES / shares);
+    const eraseSome = async (some: EventRef[]) => {
+      if (left <= 0) return;
+      const now = await loadUncounted(store, id);
+      if (!now || !erases(now)) left = 0;
+      else {
+        const eraseOne = async (event: EventRef) => {
+          left -= 1 + (await eraseFoundEvent(store, now, event, clock.now()));
+        };
+        throwRejections(await Promise.allSettled(some.map(eraseOne)));
+      }
+    };
+    await eachInTurn(chunksOf(events.slice(0, Math.ceil(MAX_EVENTS / shares)), EVENTS_AT_ONCE), eraseSome);
+  };
+  const find = async ({ erasure: { sealedValue = '', ...erasure } }: Work, partition: number, shares: number) => {
     const needed = passesNeeded(erasure, clock.now());
     const erased = { ...erasure, value: secretBox.open(sealedValue, erasure.id) };
-    for (let step = 0; step < Math.ceil(MAX_SCAN_STEPS / shares); step++) {
-      if (!(await findNextEvents(store, erased, partition, needed, clock.now()))) return;
+    for (let left = MAX_SCAN_STEPS / shares; left > 0; ) {
+      const { found, hasMore } = await findNextEvents(store, erased, partition, needed, clock.now());
+      if (!hasMore) return;
+      left -= 1 + found / FOUND_FOR_A_STEP;
     }
   };
   const settle = async (id: string) => {
@@ -62,15 +96,13 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const line = { erasure_id: id, status: next, field, value_hmac, events: counts.erasedEvents };
     logger.info({ ...line, operator: erasure.confirmedBy ?? erasure.operator }, 'erasure.advanced');
   };
-  const work = async (id: string, partition: number, shares: number) => {
-    const erasure = await loadUncounted(store, id);
-    if (!erasure) return await removeOpenErasure(store, id);
+  const work = async (work: Work, partition: number, shares: { erasing: number; finding: number }) => {
     try {
-      if (erases(erasure)) await erase(erasure, partition, shares);
-      await find(erasure, partition, shares);
+      await erase(work, shares.erasing);
+      if (work.isToFind) await find(work, partition, shares.finding);
     } finally {
       // Also after an error: one that nobody confirms is cancelled even if its value can't be opened.
-      if (partition === 0) await settle(id);
+      if (partition === 0) await settle(work.erasure.id);
     }
   };
   return {
@@ -80,7 +112,15 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     async run(partition) {
       const ids = await openErasures(store);
       // An erasure that fails, for example because its value was sealed with a lost key, does not stop the others.
-      throwRejections(await Promise.allSettled(ids.map((id) => work(id, partition, ids.length))));
+      const looks = await Promise.allSettled(ids.map((id) => lookAt(id, partition)));
+      const works = looks.flatMap((look) => (look.status === 'fulfilled' && look.value ? [look.value] : []));
+      // What waits, for a confirmation or for deliveries that are held, takes nothing away from the others.
+      const shares = {
+        erasing: works.filter(({ events }) => events.length > 0).length,
+        finding: works.filter(({ isToFind }) => isToFind).length,
+      };
+      const done = await Promise.allSettled(works.map((one) => work(one, partition, shares)));
+      throwRejections([...looks, ...done]);
     },
   };
 };

@@ -34,7 +34,7 @@ export type Erased = Pick<Erasure, 'id' | 'field' | 'environment'> & { value: st
  * The partitions whose maintenance looks for events. A scan goes through all keys of one server: without Redis Cluster,
  * that of the first partition finds the events of all.
  */
-export function scanningPartitions(store: Store): number[] {
+function scanningPartitions(store: Store): number[] {
   return store.redis instanceof Cluster ? allPartitions(store) : [0];
 }
 
@@ -50,10 +50,17 @@ export async function erasureProgress(store: Store, id: string): Promise<{ passe
   return { passes: Math.min(...passes.map(Number)), left };
 }
 
+/** Whether the maintenance of a partition has to look for events: fewer than `passesNeeded` passes are done. */
+export async function hasPassToDo(store: Store, id: string, partition: number, passesNeeded: number): Promise<boolean> {
+  if (!scanningPartitions(store).includes(partition)) return false;
+  const key = keys.erasureProgressKey(keys.partitionPrefix(store, partition), id);
+  return Number(await store.redis.hget(key, 'passes')) < passesNeeded;
+}
+
 /**
  * Does the next step of a pass over the events, from where the last one ended, up to `passesNeeded` passes; notes the
- * events that match. Returns whether there is more to do. May be repeated after a crash, and done by several processes
- * at once.
+ * events that match. Returns how many these are, and whether there is more to do. May be repeated after a crash, and
+ * done by several processes at once.
  */
 export async function findNextEvents(
   store: Store,
@@ -61,12 +68,12 @@ export async function findNextEvents(
   partition: number,
   passesNeeded: number,
   nowMs: number,
-): Promise<boolean> {
+): Promise<{ found: number; hasMore: boolean }> {
   const { id } = erased;
   const prefix = keys.partitionPrefix(store, partition);
   const key = keys.erasureProgressKey(prefix, id);
   const [passes, cursor, run] = await store.redis.hmget(key, 'passes', 'cursor', 'run');
-  if (Number(passes) >= passesNeeded) return false;
+  if (Number(passes) >= passesNeeded) return { found: 0, hasMore: false };
   const next = await readNext(store, erased, partition, cursor ?? undefined, run ?? undefined);
   const { lifeMs } = streamLimits(store, nowMs);
   const note = async (stored: StoredEvent) => {
@@ -77,7 +84,8 @@ export async function findNextEvents(
   for (const some of chunksOf(next.events, EVENTS_AT_ONCE)) await Promise.all(some.map(note));
   const place = { cursor: cursor ?? undefined, nextCursor: next.cursor, run: next.run };
   await runScript(store, 'moveScan', prefix, { id, passes: passes ?? '0', ...place, lifeMs });
-  return next.cursor !== undefined || Number(passes) + 1 < passesNeeded;
+  const hasMore = next.cursor !== undefined || Number(passes) + 1 < passesNeeded;
+  return { found: next.events.length, hasMore };
 }
 
 /** A part of a pass: the events in it that match, and where the next part begins; undefined at the end. */

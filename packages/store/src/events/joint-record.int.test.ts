@@ -198,7 +198,7 @@ it('an erasure finds and erases an event in a joint record, and keeps its delive
   await attempt(deliveryId, 1, { kind: 'succeeded' });
   const expiryMs = await expiryOf(sent);
   const erased = { id: 'ers_1', field: 'session_id' as const, environment: undefined, value: 'person-1' };
-  while (await findNextEvents(store, erased as never, 0, 1, time.nowMs));
+  while ((await findNextEvents(store, erased as never, 0, 1, time.nowMs)).hasMore);
   const found = await store.redis.zrange(`${prefixOfEvent(store, refOf(sent))}:erasure_events:ers_1`, '0', '-1');
   expect(found).toEqual([refOf(sent)]);
   const stored = (await loadEvent(store, refOf(sent))) ?? storedOf(sent, []);
