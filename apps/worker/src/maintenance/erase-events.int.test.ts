@@ -21,6 +21,7 @@ import {
   cancelRunningErasure,
   confirmErasure,
   erasureProgress,
+  eventsToErase,
   finishFanOuts,
   listAudit,
   loadDeliveries,
@@ -391,6 +392,20 @@ describe('an erasure', () => {
     await findAndConfirm(id);
     await runOnce();
     expect((await stateOf(id)).counts.erasedEvents).toBe(90);
+  });
+  it('erases the oldest events first: their entries are the first ones of the search index', async () => {
+    const names = ['c', 'b', 'a'].map((letter) => {
+      const suffixes = Array.from({ length: 50 }, (_, i) => `${letter}${i}`);
+      return suffixes.find((name) => partitionOf(name, PARTITIONS) === 0)!;
+    });
+    const refs: string[] = [];
+    for (const id of names) {
+      refs.push((await publish([], { id })).ref);
+      clock.advance(1);
+    }
+    const { id } = await start('user_id', PERSON, 'end', false);
+    await runUntil(id, 'counted');
+    expect(await eventsToErase(store, 0, id, clock.now(), 10)).toEqual(refs);
   });
   it('is read with the counts of all partitions only where its status changes', async () => {
     const { id } = await start('user_id', PERSON, 'end', false);

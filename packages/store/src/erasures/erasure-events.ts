@@ -78,7 +78,8 @@ export async function findNextEvents(
   const { lifeMs } = streamLimits(store, nowMs);
   const note = async (stored: StoredEvent) => {
     const counts = await countDeliveries(store, stored);
-    await runScript(store, 'findEvent', prefixOfEvent(store, stored.ref), { id, event: stored.ref, ...counts, lifeMs });
+    const found = { id, event: stored.ref, acceptedAtMs: stored.acceptedAtMs, ...counts, lifeMs };
+    await runScript(store, 'findEvent', prefixOfEvent(store, stored.ref), found);
   };
   // One by one, most of the time would pass between commands: other erasures wait for this step.
   for (const some of chunksOf(next.events, EVENTS_AT_ONCE)) await Promise.all(some.map(note));
@@ -227,7 +228,7 @@ export async function eraseEvent(
     id,
     event: ref,
     text: encodeErased(stored, nowMs),
-    search: entriesToRemove(stored, terms),
+    ...entriesToRemove(store, stored, terms),
     ...counts,
   });
 }
