@@ -8,7 +8,7 @@ it('keeps the order of the delivery statuses, whose positions are stored in reco
 it('considers a delivery finished only when it succeeded or failed', () => {
   expect(DELIVERY_STATUSES.filter(isFinished)).toEqual(['succeeded', 'failed']);
 });
-it('names the errors of attempts as the interface does, and three more reasons of failed deliveries', () => {
+it('keeps the order of the errors of attempts, whose positions are stored, and has four more reasons of failed deliveries', () => {
   const errors = ['timeout', 'redirect', 'status', 'address_blocked', 'dns', 'connection', 'tls'];
   expect(ATTEMPT_ERRORS).toEqual(errors);
   expect(FAILURE_REASONS).toEqual([...errors, 'expired', 'subscription_deleted', 'cancelled', 'erased']);

@@ -10,10 +10,11 @@ export function isFinished(status: DeliveryStatus): boolean {
   return status === 'succeeded' || status === 'failed';
 }
 
+/** The order is stored: only append. */
 export const ATTEMPT_ERRORS = ['timeout', 'redirect', 'status', 'address_blocked', 'dns', 'connection', 'tls'] as const;
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
-/** Why a failed delivery failed: the error of its last attempt, or what ended it without one. */
+/** Why a failed delivery failed: the error of its last attempt, or what ended it without one. Stored as words. */
 export const FAILURE_REASONS = [...ATTEMPT_ERRORS, 'expired', 'subscription_deleted', 'cancelled', 'erased'] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 

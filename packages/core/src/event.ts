@@ -4,8 +4,10 @@ import { isRawNumber } from './basics/json.ts';
 import { instantSchema } from './basics/time.ts';
 import { EVENT_ID, newEventId } from './ids.ts';
 
-/** The types a publisher may send, in the order of the specification, section 6. The order is stored: only append. */
-export const SESSION_EVENT_TYPES = [
+/** The type of a test delivery, which only the console makes. */
+export const TEST_EVENT_TYPE = 'webhook.test';
+/** Those of the specification, section 6. Their positions are stored: a new one goes to the end, behind the test. */
+export const EVENT_TYPES = [
   'session.created',
   'session.started',
   'session.submitted',
@@ -15,13 +17,13 @@ export const SESSION_EVENT_TYPES = [
   'session.resubmission_requested',
   'session.expired',
   'session.cancelled',
+  TEST_EVENT_TYPE,
 ] as const;
-/** The type of a test delivery, which only the console makes. */
-export const TEST_EVENT_TYPE = 'webhook.test';
-export const EVENT_TYPES = [...SESSION_EVENT_TYPES, TEST_EVENT_TYPE] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
+/** The types a publisher may send. */
+export const SESSION_EVENT_TYPES = EVENT_TYPES.filter((type) => type !== TEST_EVENT_TYPE);
 
-/** The environments that produce events. The order is stored: only append. */
+/** The environments that produce events. Records store positions, and how many there are: one more needs a stored format. */
 export const ENVIRONMENTS = ['sandbox', 'production'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
