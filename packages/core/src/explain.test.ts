@@ -144,6 +144,8 @@ describe('explain, with a delivery', () => {
   it.each([
     ['subscription_deleted', /its subscription was deleted/],
     ['expired', /not active for the whole retention/],
+    ['cancelled', /its bulk replay was cancelled/],
+    ['erased', /its payload was erased/],
   ] as const)('says that it ended without an attempt: %s', (failureReason, answer) => {
     expect(ofDelivery({ status: 'failed', failureReason, finishedAtMs: acceptedAtMs }).answer).toMatch(answer);
   });

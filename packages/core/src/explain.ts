@@ -1,6 +1,6 @@
 /** Explains in a sentence what became of one event at one address, and what to do about it. */
 import { DAY_MS, utcText } from './basics/time.ts';
-import { ATTEMPT_ERRORS, type AttemptError, type Delivery, isFinished } from './delivery.ts';
+import { type AttemptError, type Delivery, isFinished } from './delivery.ts';
 import type { Environment, EventType } from './event.ts';
 import { topicsOfEvent, topicsOfSubscription } from './match.ts';
 import type { StatusReason, Subscription } from './subscription.ts';
@@ -189,28 +189,32 @@ function explainOutcome(delivery: Delivery, hasEvent: boolean): Explanation {
       sinceMs,
     });
   }
-  const isOfAttempt = ATTEMPT_ERRORS.some((error) => error === failureReason);
-  if (failureReason === 'subscription_deleted')
-    return because('failed', `Failed${time}, because its subscription was deleted.`, { sinceMs });
-  if (failureReason === 'erased')
-    return because('failed', `Ended${time} without a success, because its payload was erased.`, { sinceMs });
-  if (failureReason === 'expired' && !hasEvent)
-    return because('failed', `Failed${time}, because its event is not stored any more: a failover may have lost it.`, {
-      nextStep: 'Publish the event again.',
-      sinceMs,
-    });
-  if (failureReason === 'expired')
-    return because('failed', `Failed${time}, because its address was not active for the whole retention.`, {
-      nextStep: 'Replay it once the address is active.',
-      sinceMs,
-    });
-  if (!isOfAttempt)
-    return because('failed', `Ended${time}, without a success: ${failureReason ?? 'unknown'}.`, { sinceMs });
-  const attempts = `${attemptCount} ${attemptCount === 1 ? 'attempt' : 'attempts'}`;
-  return because('failed', `Failed${time}, after ${attempts}. ${lastFailure(delivery)}`, {
-    nextStep: 'Replay it when the receiver works.',
-    sinceMs,
-  });
+  const ended = (answer: string, nextStep?: string) => because('failed', answer, { nextStep, sinceMs });
+  switch (failureReason) {
+    case null:
+      return ended(`Ended${time}, without a success: unknown.`);
+    case 'subscription_deleted':
+      return ended(`Failed${time}, because its subscription was deleted.`);
+    case 'erased':
+      return ended(`Ended${time} without a success, because its payload was erased.`);
+    case 'cancelled':
+      return ended(`Ended${time} without a success, because its bulk replay was cancelled.`);
+    case 'expired':
+      if (hasEvent)
+        return ended(
+          `Failed${time}, because its address was not active for the whole retention.`,
+          'Replay it once the address is active.',
+        );
+      return ended(
+        `Failed${time}, because its event is not stored any more: a failover may have lost it.`,
+        'Publish the event again.',
+      );
+    default: {
+      failureReason satisfies AttemptError;
+      const attempts = `${attemptCount} ${attemptCount === 1 ? 'attempt' : 'attempts'}`;
+      return ended(`Failed${time}, after ${attempts}. ${lastFailure(delivery)}`, 'Replay it when the receiver works.');
+    }
+  }
 }
 
 /** With a free worker, a first attempt starts far sooner. */
@@ -280,7 +284,7 @@ function why({ subscription }: Case): string {
 function because(
   reason: ExplanationReason,
   answer: string,
-  more: { nextStep?: string; sinceMs?: number | null | undefined; dueAtMs?: number | null } = {},
+  more: { nextStep?: string | undefined; sinceMs?: number | null | undefined; dueAtMs?: number | null } = {},
 ): Explanation {
   const { nextStep = null, sinceMs = null, dueAtMs = null } = more;
   return { reason, answer, nextStep, sinceMs, dueAtMs };
