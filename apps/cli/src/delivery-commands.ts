@@ -75,8 +75,11 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .addOption(fromOption('created'))
     .addOption(toOption('created'))
     .addOption(limitOption())
-    .action(async ({ subscription, event, type, replay, limit, ...filter }) => {
-      const query = { subscription_id: subscription, event_id: event, event_type: type, replay_id: replay, ...filter };
+    .action(async ({ subscription, event, environment, type, replay, status, error, from, to, limit }) => {
+      const ids = { subscription_id: subscription, event_id: event, replay_id: replay };
+      const query = { ...ids, environment, event_type: type, status, error, from, to } satisfies schemas.FiltersOf<
+        typeof schemas.deliveriesQuerySchema
+      >;
       const deliveries = await client.list(schemas.deliverySchema, '/v1/deliveries', query, limit);
       const ofAddress = await addressColumns(client, print.isJson() ? [] : deliveries);
       print.list(deliveries, { ...columns, ...ofAddress }, 'No matching deliveries.', limit);

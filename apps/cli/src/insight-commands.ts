@@ -1,7 +1,14 @@
 /** The commands that show the state of the system and its audit trail. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { AUDIT_ACTIONS, AUDIT_ACTORS } from '@posthorn/core';
-import { type AuditEntry, auditEntrySchema, type Overview, overviewSchema } from '@posthorn/operator-api';
+import {
+  type AuditEntry,
+  auditEntrySchema,
+  type auditQuerySchema,
+  type FiltersOf,
+  type Overview,
+  overviewSchema,
+} from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { namesOf } from './names.ts';
 import { fromOption, limitOption, toOption } from './options.ts';
@@ -38,8 +45,10 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     .addOption(fromOption('written'))
     .addOption(toOption('written'))
     .addOption(limitOption())
-    .action(async ({ subscription, limit, ...filter }) => {
-      const query = { subscription_id: subscription, ...filter };
+    .action(async ({ subscription, operator, actor, target, action, from, to, limit }) => {
+      const query = { subscription_id: subscription, operator, actor, target, action, from, to } satisfies FiltersOf<
+        typeof auditQuerySchema
+      >;
       const entries = await client.list(auditEntrySchema, '/v1/audit', query, limit);
       const ids = print.isJson() ? [] : entries.flatMap((entry) => entry.subscription_id ?? []);
       const names = await namesOf(client, ids);

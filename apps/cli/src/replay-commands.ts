@@ -30,7 +30,9 @@ export function addReplayCommands(program: CommandUnknownOpts, client: Client, p
     .option('--batch <id>', 'started together for several addresses')
     .addOption(limitOption())
     .action(async ({ subscription, batch, limit }) => {
-      const query = { subscription_id: subscription, batch_id: batch };
+      const query = { subscription_id: subscription, batch_id: batch } satisfies schemas.FiltersOf<
+        typeof schemas.replaysQuerySchema
+      >;
       const replays = await client.list(schemas.replaySchema, '/v1/replays', query, limit);
       const ofAddress = await addressColumns(client, print.isJson() ? [] : replays);
       print.list(replays, { ...columns, ...ofAddress }, 'No bulk replays.', limit);

@@ -69,10 +69,11 @@ function addRecordCommands(program: CommandUnknownOpts, client: Client, print: P
     .addOption(new Option('--health <state>', 'from its attempts').choices(HEALTH_STATES))
     .addOption(subscriptionEnvironmentOption())
     .addOption(limitOption())
-    .action(async (words, { limit, sort, ...filter }) => {
-      const query = { q: words.length > 0 ? words.join(' ') : undefined, ...filter };
-      const items = await client.list(schemas.subscriptionSchema, '/v1/subscriptions', { ...query, sort }, limit);
-      print.list(items, columns, noneText(query), limit);
+    .action(async (words, { limit, sort, status, health, environment }) => {
+      const filter = { q: words.length > 0 ? words.join(' ') : undefined, status, health, environment };
+      const query = { ...filter, sort } satisfies schemas.FiltersOf<typeof schemas.subscriptionsQuerySchema>;
+      const items = await client.list(schemas.subscriptionSchema, '/v1/subscriptions', query, limit);
+      print.list(items, columns, noneText(filter), limit);
     });
 
   program

@@ -1,7 +1,7 @@
 /** The command `tail`: prints attempts as they happen. */
 import { styleText } from 'node:util';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
-import { type TailedAttempt, tailedAttemptSchema } from '@posthorn/operator-api';
+import { type FiltersOf, type TailedAttempt, tailedAttemptSchema, type tailQuerySchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { followEvents } from './follow-events.ts';
 import { namesOf } from './names.ts';
@@ -18,7 +18,8 @@ export function addTailCommand(program: CommandUnknownOpts, client: Client, prin
     .addOption(typeOption())
     .addOption(environmentOption())
     .action(async ({ failed, address, type, environment }) => {
-      const query = { failed: failed ? 'true' : undefined, subscription_id: address, event_type: type, environment };
+      const filter = { failed: failed ? 'true' : undefined, subscription_id: address, event_type: type, environment };
+      const query = filter satisfies FiltersOf<typeof tailQuerySchema>;
       const nameOf = createNames(client);
       for await (const { name, data } of followEvents(client, '/v1/tail', query)) {
         if (name !== 'attempt') continue;

@@ -10,15 +10,17 @@ export async function findDelivery(store: Store, id: string): Promise<StoredDeli
   return delivery;
 }
 
-/** The filter of the store that the fields of a query or a body name. */
+/** The filter of the store that the fields of a query or a body name. The compiler checks that it uses each of them. */
 export function deliveryFilterOf(fields: Omit<z.output<typeof tryNowSchema>, 'limit' | 'cursor'>): DeliveryFilter {
+  const { subscription_id, event_id, environment, event_type, replay_id, from, to, ...unused } = fields;
+  unused satisfies Record<string, never>;
   return {
-    subscriptionId: fields.subscription_id,
-    eventId: fields.event_id,
-    environment: fields.environment,
-    eventType: fields.event_type,
-    replayId: fields.replay_id,
-    fromMs: fields.from,
-    toMs: fields.to,
+    subscriptionId: subscription_id,
+    eventId: event_id,
+    environment,
+    eventType: event_type,
+    replayId: replay_id,
+    fromMs: from,
+    toMs: to,
   };
 }

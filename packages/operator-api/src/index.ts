@@ -19,7 +19,7 @@ export {
   listenQuerySchema,
   timelineQuerySchema,
 } from './requests/events.ts';
-export { MAX_PAGE_LIMIT } from './requests/fields.ts';
+export { type FiltersOf, MAX_PAGE_LIMIT } from './requests/fields.ts';
 export { auditQuerySchema, signInSchema } from './requests/operators.ts';
 export {
   newReplaySchema,

@@ -62,3 +62,9 @@ export const searchFields = {
   reference: searchValue.optional().describe('`data.reference`'),
   user_id: searchValue.optional().describe('`data.metadata.user_id`'),
 };
+
+/** The filters of a list, by name. The command line has an option for each, which `satisfies` this type checks. */
+export type FiltersOf<Query extends z.ZodType<object>> = Record<
+  Exclude<keyof z.input<Query>, 'limit' | 'cursor'>,
+  unknown
+>;
