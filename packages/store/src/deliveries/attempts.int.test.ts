@@ -1,10 +1,11 @@
 /** What recording an attempt does to its delivery and to the address. */
 import { describe, expect, it } from '@jest/globals';
-import { eventRef, partitionOf, type Verdict } from '@posthorn/core';
+import { eventRef, HOUR_MS, partitionOf, type Verdict } from '@posthorn/core';
 import {
   addressesToRelease,
   type CreatedDelivery,
   changeSubscription,
+  laneLength,
   loadSubscriptions,
   rescueJobs,
 } from '../index.ts';
@@ -144,6 +145,24 @@ describe('pause', () => {
     });
   });
 });
+
+it.each([
+  ['succeeded', { kind: 'succeeded' }],
+  ['waiting_for_retry', { kind: 'retry', nextAttemptAtMs: Date.now() + HOUR_MS }],
+  ['failed', failure],
+] as const)(
+  'an attempt ends the wait of a delivery that was held while it was in flight: %s',
+  async (status, verdict) => {
+    const { id: subscriptionId } = await subscribe();
+    const [{ deliveryId }] = (await deliver([subscriptionId])) as [CreatedDelivery];
+    await changeSubscription(store, subscriptionId, (now) => ({ ...now, status: 'paused' }));
+    expect((await begin({ deliveryId, generation: 0, subscriptionId })).kind).toBe('held');
+    expect(await laneLength(store, 'held', subscriptionId)).toBe(1);
+    await attempt(deliveryId, 1, verdict);
+    expect((await loadOne(deliveryId)).status).toBe(status);
+    expect(await laneLength(store, 'held', subscriptionId)).toBe(0);
+  },
+);
 
 describe('lost jobs', () => {
   it('are found for deliveries that are not parked, and get a new generation once', async () => {
