@@ -260,8 +260,22 @@ export async function runScript<N extends ScriptName>(
   if (unconfirmed) await unconfirmed;
   const args = encodeArguments(script, values);
   if (withFormat.has(name)) args.unshift(store.format?.current() ?? FIRST_FORMAT);
-  const reply = await commands[commandName(name)]!(prefix, ...args);
+  let reply: unknown;
+  try {
+    reply = await commands[commandName(name)]!(prefix, ...args);
+  } catch (error) {
+    throw nameLine(error, name);
+  }
   return script.decode(reply) as ScriptResult<N>;
+}
+
+/** Adds the script and the text of the line to an error in a script: Redis has a hash and a number of the composed text. */
+function nameLine(error: unknown, name: ScriptName): unknown {
+  if (!(error instanceof Error) || error.name !== 'ReplyError') return error;
+  const [, number] = /\buser_script:(\d+)/.exec(error.message) ?? [];
+  const line = texts.get(name)?.split('\n')[Number(number) - 1];
+  error.message += ` (${name}${line === undefined ? '' : `: ${line.trim()}`})`;
+  return error;
 }
 
 function commandName(script: string): string {

@@ -50,6 +50,15 @@ describe('attempts', () => {
     }
   });
 
+  it('that a script can not record say which script failed, and at which line', async () => {
+    const { id } = await subscribe();
+    const [{ deliveryId }] = (await deliver([id])) as [CreatedDelivery];
+    await store.redis.set(`${prefixOfSubscription(store, id)}:parked:${id}`, 'wrong');
+    await expect(attempt(deliveryId, 1, failure)).rejects.toThrow(
+      /^WRONGTYPE .* \(recordFailure: local parked = call\('ZCARD', /,
+    );
+  });
+
   it('are recorded once each', async () => {
     const subscription = await subscribe();
     const [{ deliveryId }] = (await deliver([subscription.id])) as [CreatedDelivery];
