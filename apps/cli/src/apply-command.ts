@@ -89,9 +89,9 @@ function interruption(end: () => never): () => boolean {
   return () => interruptedAtMs !== undefined;
 }
 
-/** What to do about a generated secret if it is unknown whether its subscription was created, which the message says. */
-function lostSecretText(change: Change, { message }: UserError, done: Done[]): string {
-  if (change.change !== 'create' || change.wanted.secret_env !== undefined || !/may have been/.test(message)) return '';
+/** What to do about a generated secret if it is unknown whether its subscription was created. */
+function lostSecretText(change: Change, { mayBeDone }: UserError, done: Done[]): string {
+  if (change.change !== 'create' || change.wanted.secret_env !== undefined || !mayBeDone) return '';
   const { key, url } = change.wanted;
   // Its validation has failed, and its secret is shown.
   if (done.at(-1)?.key === key) return '';

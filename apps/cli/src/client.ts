@@ -53,7 +53,7 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
       const failure = ((cause as Error).cause ?? cause) as NodeJS.ErrnoException;
       const why = failure.message || failure.code;
       if (method !== 'GET' && isSent(failure))
-        throw new UserError(`The console has not answered: ${why}. ${MAYBE_DONE} ${used}`, { cause });
+        throw new UserError(`The console has not answered: ${why}. ${MAYBE_DONE} ${used}`, { cause, mayBeDone: true });
       throw new UserError(`Cannot reach a console at ${url}: ${why}. Is it running? Is POSTHORN_URL right?`, { cause });
     };
     const once = async () => {
@@ -77,7 +77,8 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
       const location = response.headers.get('location');
       if (location !== null)
         throw new UserError(`${url} redirects to ${location}. ${IS_IT_A_CONSOLE} ${used}`, { status });
-      throw new UserError(describeProblem(method, status, await content(), used), { status });
+      const mayBeDone = method !== 'GET' && status >= 500;
+      throw new UserError(describeProblem(mayBeDone, status, await content(), used), { status, mayBeDone });
     }
     return { response, content, used };
   };
@@ -162,9 +163,10 @@ function checked<S extends z.ZodType>(
 
 function notOfConsole(where: string, method: string, used: string, status: number): UserError {
   const release = `Or is it of an earlier release than this command line, ${readVersion()}?`;
-  const also = method === 'GET' ? '' : ` ${MAYBE_DONE}`;
+  const mayBeDone = method !== 'GET';
+  const also = mayBeDone ? ` ${MAYBE_DONE}` : '';
   const what = `The response is not that of a console${where}. ${IS_IT_A_CONSOLE} ${release}${also} ${used}`;
-  return new UserError(what, { status });
+  return new UserError(what, { status, mayBeDone });
 }
 
 function search(query: Query): string {
@@ -184,11 +186,11 @@ function parseJson(text: string): unknown {
 }
 
 /** `used` names the call, so that a wrong URL is seen. */
-function describeProblem(method: string, status: number, content: unknown, used: string): string {
+function describeProblem(mayBeDone: boolean, status: number, content: unknown, used: string): string {
   const problem = problemSchema.safeParse(content).data;
   if (!problem) {
     // Such as a proxy's 504.
-    const next = method !== 'GET' && status >= 500 ? MAYBE_DONE : IS_IT_A_CONSOLE;
+    const next = mayBeDone ? MAYBE_DONE : IS_IT_A_CONSOLE;
     return `The console returned status ${status} without a reason. ${next} ${used}`;
   }
   return [

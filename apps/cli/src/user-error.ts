@@ -3,9 +3,19 @@ export class UserError extends Error {
   override name = 'UserError';
   /** The status of the response, if there was one. */
   readonly status: number | undefined;
+  /** Whether a call that changes something failed so that it may have been carried out all the same. */
+  readonly mayBeDone: boolean;
 
-  constructor(message: string, { status, ...options }: ErrorOptions & { status?: number | undefined } = {}) {
+  constructor(
+    message: string,
+    {
+      status,
+      mayBeDone = false,
+      ...options
+    }: ErrorOptions & { status?: number | undefined; mayBeDone?: boolean | undefined } = {},
+  ) {
     super(message, options);
     this.status = status;
+    this.mayBeDone = mayBeDone;
   }
 }
