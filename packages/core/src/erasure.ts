@@ -1,5 +1,5 @@
 /** The erasure: removes the payloads of an event, a session, a reference or a user from everything that Posthorn stores. */
-import { HOUR_MS } from './basics/time.ts';
+import { DAY_MS, HOUR_MS } from './basics/time.ts';
 import type { Environment } from './event.ts';
 import { SEARCH_FIELDS } from './search-terms.ts';
 
@@ -19,8 +19,10 @@ export type ErasureStatus = (typeof ERASURE_STATUSES)[number];
 export const UNSENT_CHOICES = ['end', 'deliver'] as const;
 export type UnsentChoice = (typeof UNSENT_CHOICES)[number];
 
-/** An erasure that nobody has confirmed in this time is cancelled. */
+/** An erasure that nobody confirms in this time after its count is cancelled. */
 const CONFIRM_WITHIN_MS = HOUR_MS;
+/** One that can't be counted in this time is cancelled too, for example because no key opens its value. */
+const COUNT_WITHIN_MS = DAY_MS;
 
 /**
  * The last pass begins this long after the confirmation. What ingest was storing at that time is stored by then: a body
@@ -60,6 +62,8 @@ export interface Erasure {
   operator: string;
   confirmedBy: string | null;
   createdAtMs: number;
+  /** When its count was complete; null also if an earlier release has counted it. */
+  countedAtMs: number | null;
   confirmedAtMs: number | null;
   /** When somebody cancelled it while it was running, and who: from then on nothing more is erased. */
   cancelledAtMs: number | null;
@@ -84,12 +88,13 @@ export function nextErasureStatus(
   left: number,
   nowMs: number,
 ): ErasureStatus | undefined {
-  const { status, field, createdAtMs, cancelledAtMs, unsent } = erasure;
+  const { status, field, createdAtMs, countedAtMs, cancelledAtMs, unsent } = erasure;
   switch (status) {
     case 'counting':
+      if (passes >= 1) return 'counted';
+      return nowMs - createdAtMs > COUNT_WITHIN_MS ? 'cancelled' : undefined;
     case 'counted':
-      if (nowMs - createdAtMs > CONFIRM_WITHIN_MS) return 'cancelled';
-      return status === 'counting' && passes >= 1 ? 'counted' : undefined;
+      return nowMs - (countedAtMs ?? createdAtMs) > CONFIRM_WITHIN_MS ? 'cancelled' : undefined;
     case 'running':
       if (cancelledAtMs !== null) return nowMs - cancelledAtMs >= CANCELLED_AFTER_MS ? 'cancelled' : undefined;
       if (passes < (field === 'event_id' ? 1 : 2)) return undefined;

@@ -130,8 +130,10 @@ export async function settleErasure(
       const entry = auditEntry('erasure.done', erasure.confirmedBy, erasure);
       return (await end(store, erasure, { from: ['running', 'waiting'], to, nowMs, auditEntry: entry })) === 'advanced';
     }
-    default:
-      return (await advance(store, erasure, { from: [erasure.status], to, nowMs })) === 'advanced';
+    default: {
+      const fields: Record<string, number> = to === 'counted' ? { counted_at: nowMs } : {};
+      return (await advance(store, erasure, { from: [erasure.status], to, nowMs, fields })) === 'advanced';
+    }
   }
 }
 
@@ -264,6 +266,7 @@ function decodeErasure(id: string, record: Record<string, string>, counts: Erasu
     operator: record.operator ?? '',
     confirmedBy: record.confirmed_by ?? null,
     createdAtMs: Number(record.created_at),
+    countedAtMs: time(record.counted_at),
     confirmedAtMs: time(record.confirmed_at),
     cancelledAtMs: time(record.cancelled_at),
     cancelledBy: record.cancelled_by ?? null,

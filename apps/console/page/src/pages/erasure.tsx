@@ -182,7 +182,7 @@ function stateOf(erasure: Erasure): string {
     case 'counted':
       return found.events === 0
         ? 'No stored event has this value.'
-        : `${events} found. Nothing is erased until you confirm it; without that it is cancelled after an hour.`;
+        : `${events} found. Nothing is erased until you confirm it; without that it is cancelled an hour after the count.`;
     case 'running':
       return `${countText(erased.events)} of ${events} erased. A last pass over all events begins a minute after the confirmation.`;
     case 'waiting':
