@@ -379,7 +379,8 @@ describe('posthorn', () => {
     to.answerWith(200);
     const run = (...args: string[]) => runPosthorn(on.consoleUrl, ['try-now', ...args]);
     expect(await run(waiting[0]!.id)).toMatchObject({ code: 0, err: '' });
-    expect(await run('--all', '--subscription', id)).toEqual({ code: 0, out: 'tried now  2\n', err: '' });
+    expect((await run('--all', '--event', waiting[1]!.event_id)).out).toBe('tried now  1\n');
+    expect(await run('--all', '--subscription', id)).toEqual({ code: 0, out: 'tried now  1\n', err: '' });
     expect(await run('--all', '--json')).toMatchObject({ code: 0, out: expect.stringContaining('"tried_now": 0') });
     expect(await run()).toMatchObject({ code: 1, err: 'Name either a delivery, or --all.\n' });
     expect(await run(waiting[0]!.id, '--type', 'session.approved')).toMatchObject({

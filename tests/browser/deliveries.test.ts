@@ -338,6 +338,10 @@ describe('a delivery', () => {
     await page.getByRole('option', { name: 'Succeeded' }).click();
     await page.waitForURL((url) => url.search === '?status=succeeded');
     await page.locator(`a[href="/deliveries/${delivery.id}"]`).first().waitFor();
+    await page.getByRole('combobox', { name: 'Environment' }).click();
+    await page.getByRole('option', { name: 'Production' }).click();
+    await page.waitForURL((url) => url.search === '?status=succeeded&environment=production');
+    await page.getByText('No matching deliveries').waitFor();
   });
 });
 

@@ -90,13 +90,18 @@ export function addDeliveryCommands(program: CommandUnknownOpts, client: Client,
     .description('make the next attempts of deliveries that wait for a retry now; they count as the next attempts')
     .option('--all', 'of all deliveries that wait, or of those that match the options below')
     .option('--subscription <id>')
+    .option('--event <id>')
     .addOption(environmentOption())
     .addOption(typeOption())
+    .option('--replay <id>', 'made by this bulk replay')
     .addOption(fromOption('created'))
     .addOption(toOption('created'))
-    .action(async (id, { all, subscription, type, ...filter }) => {
+    .action(async (id, { all, subscription, event, environment, type, replay, from, to }) => {
       if ((id === undefined) === (all === undefined)) throw new UserError('Name either a delivery, or --all.');
-      const wanted = { subscription_id: subscription, event_type: type, ...filter };
+      const ids = { subscription_id: subscription, event_id: event, replay_id: replay };
+      const wanted = { ...ids, environment, event_type: type, from, to } satisfies schemas.FiltersOf<
+        typeof schemas.tryNowSchema
+      >;
       if (id !== undefined) {
         if (Object.values(wanted).some((value) => value !== undefined)) throw new UserError('Filters need --all.');
         print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/try-now`));

@@ -1,4 +1,4 @@
-/** All deliveries, newest first, refreshed, filtered by address, event, type, status, error and time. */
+/** All deliveries, newest first, refreshed, filtered by address, event, type, environment, status, error and time. */
 import { Group, Pill } from '@mantine/core';
 import { PagedList } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
@@ -7,7 +7,7 @@ import { PageBody } from '../parts/layout.tsx';
 import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { failureOptions, statusOptions } from '../parts/status.tsx';
-import { eventTypes } from '../parts/subscription-fields.tsx';
+import { eventEnvironments, eventTypes } from '../parts/subscription-fields.tsx';
 import { TimeFilter } from '../parts/time-picker.tsx';
 import { TryWaiting } from '../parts/try-waiting.tsx';
 import { useDeliveries, useUrls } from '../queries.ts';
@@ -16,7 +16,17 @@ const statuses = statusOptions(['pending', 'waiting_for_retry', 'held', 'succeed
 // Only failed deliveries have an error.
 const NO_ERROR = { error: null };
 const FAILED = { status: 'failed' };
-const names = ['subscription_id', 'event_id', 'event_type', 'status', 'error', 'from', 'to', 'replay_id'] as const;
+const names = [
+  'subscription_id',
+  'event_id',
+  'event_type',
+  'environment',
+  'status',
+  'error',
+  'from',
+  'to',
+  'replay_id',
+] as const;
 
 export function DeliveriesPage() {
   const filters = useFilters(names);
@@ -39,6 +49,7 @@ export function DeliveriesPage() {
         <SelectFilter filters={filters} name="status" label="Status" data={statuses} also={NO_ERROR} widthPx={170} />
         <SelectFilter filters={filters} name="error" label="Error" data={failureOptions} also={FAILED} widthPx={250} />
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
+        <SelectFilter filters={filters} name="environment" label="Environment" data={eventEnvironments} widthPx={170} />
         <SearchField
           aria-label="Event id"
           placeholder="Event id"
