@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 /** The command `posthorn`. Plain JavaScript, so that an older Node can say what is missing. */
 if (process.features.typescript) {
+  const { cacheCompiledCode } = await import('@posthorn/runtime/compile-cache');
+  cacheCompiledCode();
   await import('../src/main.ts');
 } else {
   process.stderr.write(

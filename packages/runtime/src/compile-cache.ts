@@ -1,7 +1,7 @@
 /**
  * Enables Node's compile cache: a start reuses the code that an earlier one has stripped of types and compiled. It
- * works only for code that is loaded after this, so the apps import this file first and everything else dynamically,
- * and this file imports no package.
+ * works only for code that is loaded after this, so the apps and the command line import this file first and everything
+ * else dynamically, and this file imports no package.
  */
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
