@@ -412,6 +412,15 @@ describe('an erasure', () => {
     await runUntil(id, 'counted');
     expect(await eventsToErase(store, 0, id, clock.now(), 10)).toEqual(refs);
   });
+  it('ends its run after events with very many deliveries', async () => {
+    const addresses = await Promise.all(Array.from({ length: 200 }, () => subscribe('paused')));
+    const names = Array.from({ length: 100 }, (_, i) => `e${i}`).filter((name) => partitionOf(name, PARTITIONS) === 0);
+    for (const id of names.slice(0, 10)) await publish(addresses, { id });
+    const { id } = await start('user_id', PERSON, 'end', false);
+    await findAndConfirm(id);
+    await eraseEvents(context).run(0);
+    expect((await stateOf(id)).counts).toMatchObject({ erasedEvents: 5, erasedDeliveries: 1_000 });
+  });
   it('is read with the counts of all partitions only where its status changes', async () => {
     const { id } = await start('user_id', PERSON, 'end', false);
     const read: string[] = [];

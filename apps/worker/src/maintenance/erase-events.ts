@@ -70,7 +70,9 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
       if (!now || !erases(now)) left = 0;
       else {
         const eraseOne = async (event: EventRef) => {
-          left -= 1 + (await eraseFoundEvent(store, now, event, clock.now()));
+          const deliveries = await eraseFoundEvent(store, now, event, clock.now());
+          // In a statement of its own: `left` is read after the wait, during which the others change it.
+          left -= 1 + deliveries;
         };
         throwRejections(await Promise.allSettled(some.map(eraseOne)));
       }
