@@ -169,7 +169,7 @@ export const scripts = {
     return { cursor: String(cursor), run: String(run), keys: list(found).map(String) };
   }),
   moveScan: script('id passes cursor? nextCursor? run? lifeMs', nothing),
-  findEvent: script('id event acceptedAtMs deliveries unsent lifeMs', nothing),
+  findEvent: script('id event dueAtMs deliveries unsent lifeMs', nothing),
   eraseDeliveries: script('endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id)', Number),
   eraseEvent: script('id event text search copies deliveries ended responses', nothing),
   appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),

@@ -421,6 +421,15 @@ describe('an erasure', () => {
     await eraseEvents(context).run(0);
     expect((await stateOf(id)).counts).toMatchObject({ erasedEvents: 5, erasedDeliveries: 1_000 });
   });
+  it('erases an event at once that was accepted by a clock that is ahead', async () => {
+    clock.advance(DAY_MS);
+    const { ref } = await publish([]);
+    clock.advance(-DAY_MS);
+    const { id } = await start('user_id', PERSON, 'end', false);
+    await findAndConfirm(id);
+    await runOnce();
+    expect((await loadEvent(store, ref))?.erasedAtMs).toBeDefined();
+  });
   it('is read with the counts of all partitions only where its status changes', async () => {
     const { id } = await start('user_id', PERSON, 'end', false);
     const read: string[] = [];

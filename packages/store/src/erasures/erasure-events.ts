@@ -78,7 +78,9 @@ export async function findNextEvents(
   const { lifeMs } = streamLimits(store, nowMs);
   const note = async (stored: StoredEvent) => {
     const counts = await countDeliveries(store, stored);
-    const found = { id, event: stored.ref, acceptedAtMs: stored.acceptedAtMs, ...counts, lifeMs };
+    // Due at once, also if the clock of ingest is ahead.
+    const dueAtMs = Math.min(stored.acceptedAtMs, nowMs);
+    const found = { id, event: stored.ref, dueAtMs, ...counts, lifeMs };
     await runScript(store, 'findEvent', prefixOfEvent(store, stored.ref), found);
   };
   // One by one, most of the time would pass between commands: other erasures wait for this step.
