@@ -104,7 +104,8 @@ const over: Record<ErasureStatus, string> = {
   running: 'It is confirmed already.',
   waiting: 'It is confirmed already. To end the deliveries that it waits for, confirm it with `unsent: end`.',
   done: 'It is done.',
-  cancelled: 'It is cancelled: nobody confirmed it within an hour of its count, or an operator cancelled it.',
+  cancelled:
+    'It is cancelled: by an operator, or since nobody confirmed it within an hour of its count, or it could not be counted within a day.',
 };
 
 function decisionRoutes(api: Api, context: ConsoleContext): void {
