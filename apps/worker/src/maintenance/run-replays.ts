@@ -3,7 +3,7 @@ import { eachInTurn } from '@posthorn/core';
 import { activeBatches, activeReplays, stepBatch, stepCancellation, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** The most steps of a run. Each covers up to 100 failed deliveries, or 200 of a cancelled replay. */
+/** The most steps of a run. Each covers up to 100 failed deliveries, or deliveries of a cancelled replay. */
 const STEPS_PER_RUN = 20;
 /** Replays that a run looks at: more than it has steps, because those whose canary has no verdict yet take none. */
 const LOOKED_AT = 100;

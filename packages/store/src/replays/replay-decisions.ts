@@ -55,7 +55,7 @@ async function decisionOn(
 }
 
 /** Deliveries looked at by one step of a cancellation: a few milliseconds of Redis. */
-const STEP = 200;
+const STEP = 100;
 
 /**
  * Does one step of a cancellation: ends deliveries that have had no attempt. A delivery whose job a worker has is left
