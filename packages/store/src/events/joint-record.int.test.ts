@@ -14,8 +14,16 @@ import {
 import { testRedisUrl } from '@posthorn/testing';
 import { deliveryOfJob } from '../deliveries/jobs.ts';
 import { eraseEvent, findNextEvents } from '../erasures/erasure-events.ts';
-import { beginAttempt, createDeliveries, deleteSubscription, openStore, replayDelivery, storeEvent } from '../index.ts';
-import { deliveryKey, eventKey, prefixOfId, prefixOfSubscription, queueKey } from '../keys.ts';
+import {
+  beginAttempt,
+  createDeliveries,
+  deleteSubscription,
+  openStore,
+  pruneFinished,
+  replayDelivery,
+  storeEvent,
+} from '../index.ts';
+import { byStatusKey, deliveryKey, eventKey, prefixOfId, prefixOfSubscription, queueKey } from '../keys.ts';
 import { attempt, event, failure, loadOne, store, subscribe, time } from '../test-deliveries.ts';
 import { RETENTION, RETENTION_SUCCEEDED } from '../test-store.ts';
 import { takeFrom } from '../test-take.ts';
@@ -184,6 +192,12 @@ describe('the life of an event with one delivery', () => {
     expect((await loadOne(failed)).status).toBe('failed');
     await store.redis.hset(keyOf(sent), { u: Date.now() - 1 });
     expect(await loadOne(failed)).toBeUndefined();
+    // Nor is it counted among the failed ones.
+    const partition = partitionOf(id, store.partitions);
+    const index = byStatusKey(prefixOfId(store, failed), 'failed');
+    expect(await store.redis.zscore(index, failed)).not.toBeNull();
+    await pruneFinished(store, partition, 'failed', { beforeMs: time.nowMs, maxChunks: 100, maxKept: 10_000 });
+    expect(await store.redis.zscore(index, failed)).toBeNull();
     expect((await loadEvent(store, eventRef(sent)))?.event).toEqual(sent);
     // Not made anew after its end.
     await store.redis.del(keyOf(sent));
