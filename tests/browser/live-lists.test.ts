@@ -48,6 +48,17 @@ describe('a list', () => {
     await button.waitFor({ state: 'hidden' });
   });
 
+  it('goes on when the clock of the browser is set back', async () => {
+    const { page } = await visitWithTwo();
+    await page.evaluate(() => {
+      const now = Date.now;
+      Date.now = () => now() - 3_600_000;
+    });
+    await publish(3);
+    await page.getByRole('button', { name: '3 new' }).click();
+    await eventually('five rows', async () => (await shownDeliveries(page)).length === 5);
+  });
+
   it('is as the user left it after the back button', async () => {
     const { page } = await visitWithTwo();
     const before = await shownDeliveries(page);

@@ -22,14 +22,21 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   const queryClient = useQueryClient();
   const isBack = useNavigationType() === 'POP';
   const queryKey = [path, query];
-  const read = (more: QueryParameters) =>
-    call<Page<T> & { total?: number }>('GET', withQuery(path, { ...query, ...more }));
+  const read = async (more: QueryParameters) => {
+    const page = await call<Page<T> & { total?: number }>('GET', withQuery(path, { ...query, ...more }));
+    // Not by the browser's clock, as TanStack Query has it: what is read after that was set back would seem older.
+    return { ...page, readAtMs: performance.now() };
+  };
   const list = useInfiniteQuery({
     queryKey,
     queryFn: ({ pageParam }) => read({ cursor: pageParam }),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
-    select: ({ pages }) => ({ rows: pages.flatMap(({ data }) => data), total: pages.at(-1)?.total }),
+    select: ({ pages }) => ({
+      rows: pages.flatMap(({ data }) => data),
+      total: pages.at(-1)?.total,
+      readAtMs: pages.at(-1)?.readAtMs ?? 0,
+    }),
     placeholderData: keepPreviousData,
     refetchOnMount: isBack ? false : 'always',
     refetchOnReconnect: false,
@@ -46,7 +53,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     ...LIVE,
   });
 
-  const isNewer = isShown && newest.data !== undefined && newest.dataUpdatedAt >= list.dataUpdatedAt;
+  const isNewer = isShown && newest.data !== undefined && newest.data.readAtMs >= list.data.readAtMs;
   const live = isNewer ? compareRows(list.data.rows, !list.hasNextPage, newest.data) : null;
   const showNewest = () => queryClient.setQueryData(queryKey, { pages: [newest.data], pageParams: [null] });
   // In an empty list, the first rows appear by themselves: they move no row that the user is reading.
