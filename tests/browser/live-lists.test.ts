@@ -167,4 +167,17 @@ describe('data that is not refreshed any more', () => {
     await page.unroute('**/v1/subscriptions*');
     await mark.waitFor({ state: 'hidden' });
   });
+
+  it('is marked also if the clock of the browser is set back meanwhile', async () => {
+    const { page, staleMark, stopClock } = await signedIn();
+    await page.clock.install();
+    await page.goto('/subscriptions');
+    await page.getByRole('heading', { name: 'Subscriptions' }).waitFor();
+    const now = await stopClock('/v1/subscriptions');
+    await page.route('**/v1/subscriptions*', () => undefined);
+    await page.clock.setSystemTime(now - 3_600_000);
+    await page.clock.runFor(3_000);
+    expect(await staleMark.isVisible()).toBe(true);
+    await page.clock.resume();
+  });
 });

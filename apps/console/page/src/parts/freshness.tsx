@@ -1,6 +1,6 @@
 /** Says that the data on screen is not refreshed any more, and since when. */
 import { Box, Paper, Text } from '@mantine/core';
-import { type QueryClient, useQueryClient } from '@tanstack/react-query';
+import { type Query, type QueryCache, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
 import { isAnswer } from '../api.ts';
 import { byConsole } from '../clock.ts';
@@ -23,19 +23,28 @@ export function Freshness() {
   const queryClient = useQueryClient();
   const [stale, setStale] = useState<Stale | null>(null);
   useEffect(() => {
+    const cache = queryClient.getQueryCache();
     // Data of a hidden tab is not refreshed: its age counts from when the tab is shown.
-    let visibleSince = Date.now();
+    let visibleSinceMs = performance.now();
     const onVisibility = () => {
-      visibleSince = Date.now();
+      visibleSinceMs = performance.now();
     };
+    // By a time that goes on when the browser's clock is set back. What is not in it was read before this began.
+    const answeredAtMs = new WeakMap<Query, number>();
+    const unsubscribe = cache.subscribe((event) => {
+      if (event.type === 'updated' && event.action.type === 'success') answeredAtMs.set(event.query, performance.now());
+    });
     const check = () => {
-      const found = Date.now() - visibleSince > STALE_MS ? findStale(queryClient) : null;
+      const isStale = (query: Query) =>
+        performance.now() - Math.max(visibleSinceMs, answeredAtMs.get(query) ?? 0) > STALE_MS;
+      const found = findStale(cache, isStale);
       setStale((before) => (before?.at === found?.at && before?.reason === found?.reason ? before : found));
     };
     document.addEventListener('visibilitychange', onVisibility);
     const timer = setInterval(check, CHECK_MS);
     return () => {
       document.removeEventListener('visibilitychange', onVisibility);
+      unsubscribe();
       clearInterval(timer);
     };
   }, [queryClient]);
@@ -68,13 +77,12 @@ export function Freshness() {
 }
 
 /** Returns when the oldest stale data on screen was read, and why its refresh fails. */
-function findStale(queryClient: QueryClient): Stale | null {
-  const overdue = queryClient
-    .getQueryCache()
+function findStale(cache: QueryCache, isStale: (query: Query) => boolean): Stale | null {
+  const overdue = cache
     .getAll()
-    .filter((query) => query.meta?.live === true && query.isActive())
+    .filter((query) => query.meta?.live === true && query.isActive() && isStale(query))
     .map(({ state }) => ({ at: state.dataUpdatedAt, error: state.fetchFailureReason ?? state.error }))
-    .filter(({ at, error }) => at > 0 && Date.now() - at > STALE_MS && !isAnswer(error))
+    .filter(({ at, error }) => at > 0 && !isAnswer(error))
     .sort((a, b) => a.at - b.at)[0];
   return overdue === undefined ? null : { at: overdue.at, reason: overdue.error?.message ?? null };
 }
