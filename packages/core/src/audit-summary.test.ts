@@ -71,6 +71,13 @@ describe('the summary of an audit entry', () => {
       },
       'Started a bulk replay of 84 failed deliveries created until 2026-11-22 08:00:00 UTC, of type session.approved, that failed with address blocked, that failed since 2026-11-22 07:00:00 UTC. A few go first, and the others only if those arrive.',
     ],
+    ['delivery.tried_now', { deliveries: 3 }, 'Asked to make the next attempts of 3 deliveries due at once.'],
+    ['delivery.tried_now', { deliveries: 1 }, 'Asked to make the next attempt of 1 delivery due at once.'],
+    [
+      'replay.cancelled',
+      { total: 84, replayed: 1, delivered: 0, failed: 0, waiting: 1 },
+      'Cancelled a bulk replay when 1 of 84 was replayed: 0 delivered, 1 waiting.',
+    ],
     [
       'replay.cancelled',
       { total: 84, replayed: 30, delivered: 20, failed: 3, waiting: 7 },
@@ -95,6 +102,11 @@ describe('the summary of an audit entry', () => {
       'erasure.done',
       { field: 'reference', erased_events: 12, ended_deliveries: 3 },
       'Erased the payloads of 12 events of a reference. 3 deliveries ended unsent.',
+    ],
+    [
+      'erasure.cancelled',
+      { field: 'user_id', erased_events: 1, events: 3 },
+      'Cancelled the erasure of the payloads of a user when 1 of 3 events was erased.',
     ],
     ['erasure.done', { field: 'event_id', erased_events: 1 }, 'Erased the payload of an event.'],
   ])('of %s with %j', (action, detail, expected) => {

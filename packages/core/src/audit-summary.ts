@@ -22,10 +22,7 @@ const SUMMARIES: Record<AuditAction, (detail: Detail, atMs: number) => string> =
   'subscription.secret_rotated': rotatedText,
   'subscription.tested': () => 'Sent a test delivery.',
   'delivery.replayed': () => 'Replayed a failed delivery.',
-  'delivery.tried_now': ({ deliveries }) =>
-    deliveries === undefined
-      ? 'Made the next attempt of a delivery due at once.'
-      : `Asked to make the next attempts of ${deliveries} deliveries due at once.`,
+  'delivery.tried_now': triedNowText,
   'replay.started': replayStartedText,
   'replay.cancelled': (detail) => `Cancelled a bulk replay${progressText(detail)}.`,
   'replay.continued': (detail) => `Continued a bulk replay${progressText(detail)}.`,
@@ -100,6 +97,12 @@ function rotatedText({ previous_secret_until: until }: Detail, atMs: number): st
   return `Rotated the signing secret. The previous one ${isOver ? 'stopped signing at once' : `signs until ${end}`}.`;
 }
 
+function triedNowText({ deliveries }: Detail): string {
+  if (!isNumber(deliveries)) return 'Made the next attempt of a delivery due at once.';
+  const attempts = deliveries === 1 ? 'attempt' : 'attempts';
+  return `Asked to make the next ${attempts} of ${countOf(deliveries, 'delivery', 'deliveries')} due at once.`;
+}
+
 function replayStartedText(detail: Detail): string {
   const { total, from, to, event_type: type, error, failed_from: failedFrom, failed_to: failedTo, canary } = detail;
   const conditions = [
@@ -128,7 +131,7 @@ function progressText({ replayed, total, delivered, failed, waiting }: Detail): 
     isNumber(failed) && failed > 0 && `${failed} failed`,
     isNumber(waiting) && waiting > 0 && `${waiting} waiting`,
   ].filter(Boolean);
-  return ` when ${replayed} of ${total} were replayed${outcome.length > 0 ? `: ${outcome.join(', ')}` : ''}`;
+  return ` when ${replayed} of ${total} ${replayed === 1 ? 'was' : 'were'} replayed${outcome.length > 0 ? `: ${outcome.join(', ')}` : ''}`;
 }
 
 const ERASURE_FIELD_NAMES: Readonly<Record<string, string>> = {
@@ -157,7 +160,9 @@ function erasureDoneText({ field, erased_events: events, ended_deliveries: ended
 
 function erasureCancelledText({ field, erased_events: erased, events }: Detail): string {
   const progress =
-    isNumber(erased) && isNumber(events) ? ` when ${erased} of ${countOf(events, 'event', 'events')} were erased` : '';
+    isNumber(erased) && isNumber(events)
+      ? ` when ${erased} of ${countOf(events, 'event', 'events')} ${erased === 1 ? 'was' : 'were'} erased`
+      : '';
   return `Cancelled the erasure of the payloads of ${whose(field)}${progress}.`;
 }
 
