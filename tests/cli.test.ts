@@ -519,6 +519,15 @@ describe('posthorn', () => {
     expect([refused.code, refused.err]).toEqual([1, expect.stringContaining(`${started.id} goes on without this`)]);
   });
 
+  it('says that an erasure which it waits for was cancelled, and what shows how far it came', async () => {
+    const started = (await on.operate('POST', '/v1/erasures', { session_id: 'ses-cancelled' })).body;
+    to.answerWith(({ method }, response) =>
+      response.end(JSON.stringify({ ...started, status: method === 'POST' ? 'running' : 'cancelled' })),
+    );
+    const { code, err } = await posthorn(['erase', '--session', started.value, '--yes'], { POSTHORN_URL: to.url });
+    expect([code, err]).toEqual([1, `The erasure was cancelled: see "posthorn show ${started.id}".\n`]);
+  });
+
   it('says which test delivery it has sent if it loses the console while it waits for the attempt', async () => {
     const { id } = await on.subscribe(to.url);
     const sent = (await on.operate('POST', `/v1/subscriptions/${id}/test`)).body;

@@ -89,6 +89,7 @@ async function untilSettled(client: Client, started: Erasure): Promise<Erasure> 
     await wait(POLL_INTERVAL_MS);
     erasure = await following(erasure.id, client.get(erasureSchema, `/v1/erasures/${erasure.id}`));
   }
-  if (erasure.status === 'cancelled') throw new UserError('Another operator cancelled it.');
+  if (erasure.status === 'cancelled')
+    throw new UserError(`The erasure was cancelled: see "posthorn show ${erasure.id}".`);
   return erasure;
 }

@@ -9,8 +9,8 @@ export type ErasureField = (typeof ERASURE_FIELDS)[number];
 
 /**
  * `counting`: events are looked for; `counted`: it waits for a confirmation; `running`: confirmed; `waiting`:
- * confirmed, everything is found, and some deliveries are to be sent first; `cancelled`: it was never confirmed, or no
- * key opens its value any more.
+ * confirmed, everything is found, and some deliveries are to be sent first; `cancelled`: it was never confirmed, or an
+ * operator cancelled it.
  */
 export const ERASURE_STATUSES = ['counting', 'counted', 'running', 'waiting', 'done', 'cancelled'] as const;
 export type ErasureStatus = (typeof ERASURE_STATUSES)[number];
