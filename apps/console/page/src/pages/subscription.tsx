@@ -6,7 +6,7 @@ import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { Copyable } from '../parts/code.tsx';
 import { ShowChanges } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
-import { ErrorLine } from '../parts/health.tsx';
+import { ErrorLine } from '../parts/error-line.tsx';
 import { Facts, FigureCard, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { amountText, countText, durationText, percentText, secondsText } from '../parts/numbers.ts';
 import { Empty, Loaded } from '../parts/states.tsx';
