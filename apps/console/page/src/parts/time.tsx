@@ -24,7 +24,7 @@ function zoneName(at: string): string {
 export function useZone() {
   const [isUtc] = useUtc();
   return {
-    inZone: (at: string) => (isUtc ? dayjs.utc(at) : dayjs(at)),
+    inZone: (at: string | number) => (isUtc ? dayjs.utc(at) : dayjs(at)),
     zoneAt: (at: string) => (isUtc ? 'UTC' : zoneName(at)),
   };
 }
@@ -54,7 +54,7 @@ export const INSTANT_WIDTH = 200;
 export function Instant({ at }: { at: string }) {
   const { inZone, zoneAt } = useZone();
   const instant = inZone(at);
-  const sameYear = instant.year() === dayjs(now()).year();
+  const sameYear = instant.year() === inZone(now()).year();
   return (
     <>
       <Time at={at} text={instant.format(sameYear ? 'D MMM, HH:mm:ss' : 'D MMM YYYY, HH:mm')} />{' '}
