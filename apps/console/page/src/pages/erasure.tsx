@@ -190,6 +190,8 @@ function stateOf(erasure: Erasure): string {
     case 'done':
       return `Done: ${erased.events === 1 ? 'the payload of 1 event is' : `the payloads of ${countText(erased.events)} events are`} erased.`;
     case 'cancelled':
-      return `Cancelled: ${erased.events === 0 ? 'nothing was' : `${countText(erased.events)} of ${events} were`} erased.`;
+      return erased.events === 0
+        ? 'Cancelled: nothing was erased.'
+        : `Cancelled: ${countText(erased.events)} of ${events} erased.`;
   }
 }

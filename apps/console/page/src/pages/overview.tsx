@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { Figure, FigureCard, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
-import { countText, durationText, percentText } from '../parts/numbers.ts';
+import { amountText, countText, durationText, percentText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { looks, StatusBadge } from '../parts/status.tsx';
 import { Ago, Instant } from '../parts/time.tsx';
@@ -176,7 +176,7 @@ function Attempts({ overview }: { overview: Overview }) {
               {percentText(attempts.success_rate)}
             </Text>
           }
-          hint={`of ${countText(attempts.attempts)} attempts`}
+          hint={`of ${amountText(attempts.attempts, 'attempt')}`}
         />
         <Durations label="Median attempt time" ms={attempts.attempt_ms} />
         <Durations label="Median delivery time" ms={attempts.arrival_ms} />

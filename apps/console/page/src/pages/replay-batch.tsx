@@ -71,7 +71,7 @@ function resultOf({ status, replayed, skipped, total, outcome, replays }: Replay
       ? `${countText(replayed + skipped)} of ${countText(total)} processed.`
       : '',
     halted > 0
-      ? `${countText(halted)} halted, because an attempt of the canary failed: continue or cancel each of them.`
+      ? `${countText(halted)} halted, because an attempt of the canary failed: continue or cancel ${halted === 1 ? 'it' : 'each of them'}.`
       : '',
     status === 'cancelled' ? 'Cancelled.' : '',
     status === 'failed' ? 'Stopped early: the subscriptions were deleted.' : '',

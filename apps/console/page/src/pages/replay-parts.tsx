@@ -4,7 +4,7 @@ import type { StartedReplay } from '@posthorn/operator-api';
 import type { ReactNode } from 'react';
 import { ActionButton } from '../parts/action-button.tsx';
 import { FigureCard, Note, Section } from '../parts/layout.tsx';
-import { countText } from '../parts/numbers.ts';
+import { amountText, countText } from '../parts/numbers.ts';
 import { failureTexts, looks } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
 import { usePost } from '../queries.ts';
@@ -82,7 +82,9 @@ function Outcome({ replay }: { replay: StartedReplay }) {
             <FigureCard key={label} label={label} value={countText(count)} to={to} />
           ))}
         </SimpleGrid>
-        {unknown > 0 && <Note>{countText(unknown)} were made by an earlier version, which did not count.</Note>}
+        {unknown > 0 && (
+          <Note>{amountText(unknown, 'was made', 'were made')} by an earlier version, which did not count.</Note>
+        )}
       </Stack>
     </Section>
   );

@@ -73,7 +73,7 @@ function resultOf({ status, replayed, skipped, total, outcome }: Replay): string
   const skippedText =
     skipped === 0
       ? ''
-      : ` ${countText(skipped)} skipped: they have a replay that is under way or has succeeded, or are too old to be replayed.`;
+      : ` ${countText(skipped)} skipped: a replay is under way or has succeeded, or it is too late to replay.`;
   switch (status) {
     case 'running':
       return `${countText(replayed + skipped)} of ${countText(total)} processed.`;
@@ -88,7 +88,7 @@ function resultOf({ status, replayed, skipped, total, outcome }: Replay): string
     case 'done': {
       const { delivered, failed, waiting } = outcome;
       if (waiting > 0)
-        return `Sending: ${countText(waiting)} of ${countText(replayed)} wait, for a free slot or for a retry.${skippedText}`;
+        return `Sending: ${countText(waiting)} of ${countText(replayed)} ${waiting === 1 ? 'waits' : 'wait'}, for a free slot or for a retry.${skippedText}`;
       if (replayed === 0) return `Done: nothing was replayed.${skippedText}`;
       return failed === 0
         ? `Done: all ${countText(delivered)} delivered.${skippedText}`

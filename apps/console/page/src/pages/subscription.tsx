@@ -91,7 +91,7 @@ function Content({ subscription }: { subscription: Subscription }) {
         <FigureCard
           label="Success rate, 24 hours"
           value={percentText(attempts.data?.success_rate)}
-          hint={`of ${countText(attempts.data?.attempts)} attempts`}
+          hint={attempts.data && `of ${amountText(attempts.data.attempts, 'attempt')}`}
         />
         <FigureCard label="Mean attempt, 24 hours" value={durationText(attempts.data?.mean_ms)} />
       </SimpleGrid>

@@ -5,7 +5,7 @@ import { useLiveAttempts } from '../live-attempts.ts';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { AddressFilter, ClearFilters, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
-import { countText, durationText } from '../parts/numbers.ts';
+import { amountText, countText, durationText } from '../parts/numbers.ts';
 import { Empty, Problem } from '../parts/states.tsx';
 import { failureTexts, StatusBadge } from '../parts/status.tsx';
 import { eventEnvironments, eventTypes } from '../parts/subscription-fields.tsx';
@@ -73,7 +73,7 @@ function Attempts({ filter }: { filter: ReturnType<typeof useFilters<(typeof nam
 function stateText(isPaused: boolean, dropped: number | null): string {
   const state = isPaused ? 'Paused. ' : 'The newest 200 attempts. ';
   if (dropped === null) return `${state}Some may be missing.`;
-  return dropped === 0 ? state : `${state}${countText(dropped)} were left out: too many at once.`;
+  return dropped === 0 ? state : `${state}${amountText(dropped, 'was left out', 'were left out')}: too many at once.`;
 }
 
 function columnsWith(urls: Map<string, string>): Column<LiveAttempt>[] {

@@ -31,7 +31,7 @@ export function AddressPicker({ value, onChange, ...select }: AddressPickerProps
       {...select}
       {...options}
       value={value}
-      onChange={(id) => onChange(id)}
+      onChange={onChange}
       searchable
       searchValue={text}
       onSearchChange={type}
