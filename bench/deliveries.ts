@@ -33,7 +33,7 @@ const WARM_UP = 0.4;
 /** How long an idle worker is watched, and how long before that it has been idle: V8 compiles for some seconds. */
 const IDLE_MS = 20_000;
 const IDLE_BEFORE_MS = 15_000;
-/** Events of a call. */
+/** Events or jobs of a call. */
 const BATCH = 500;
 
 /** What an idle worker costs. `commandsPerS` includes those that scripts call. */
@@ -81,9 +81,9 @@ async function runPlain(bench: Bench, count: number): Promise<Run> {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const queue = new Queue('plain', { connection: bench.redis });
   const cpuBefore = await bench.redisCpuUs();
-  for (let start = 0; start < count; start += 500) {
+  for (let start = 0; start < count; start += BATCH) {
     await queue.addBulk(
-      Array.from({ length: 500 }, (_, i) => ({
+      Array.from({ length: Math.min(BATCH, count - start) }, (_, i) => ({
         name: 'delivery',
         data: {
           url: `${receiver.url}/${i % TOPICS.length}`,

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -129,7 +130,6 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
 
 /** CPU time that a process has used so far, in microseconds, and its resident memory, as the kernel counts them (Linux). */
 export async function processUsage(pid: number): Promise<{ cpuUs: number; residentBytes: number }> {
-  const { readFile } = await import('node:fs/promises');
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
   // User and system time in hundredths of a second; resident memory in pages of 4 kB.
   return { cpuUs: (Number(fields[11]) + Number(fields[12])) * 10_000, residentBytes: Number(fields[21]) * 4096 };

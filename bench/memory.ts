@@ -21,8 +21,7 @@ export async function benchMemory(bench: Bench, count: number, longRun: number) 
   let worker = await bench.startApp('worker', env);
   await until('the backlog', async () => (await countOf(receiver)) >= count + 2_000);
   await worker.stop();
-  // What the first 2,000 leave is of the same kind, so the growth since then is divided by the number of all
-  // deliveries.
+  // The first 2,000 count too: what they leave is of the same kind.
   const afterDrain = await bench.redisBytes();
   const finishedKinds = await bytesByKind(bench.redis);
   await bench.redis.flushdb();

@@ -1,6 +1,5 @@
 /** How long each app takes to start, and how much memory the processes have after many deliveries. */
 import { readFile } from 'node:fs/promises';
-import { performance } from 'node:perf_hooks';
 import { type Bench, countOf, inParallel, medians, processUsage, until } from './harness.ts';
 import { type System, startPlain, startPosthorn } from './systems.ts';
 

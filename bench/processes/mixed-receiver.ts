@@ -49,3 +49,4 @@ server.listen(0, host, () => {
   console.log(JSON.stringify({ msg: 'ready', url: `http://${host}:${(server.address() as AddressInfo).port}` }));
 });
 process.on('SIGTERM', () => process.exit(0));
+process.on('disconnect', () => process.exit(0));
