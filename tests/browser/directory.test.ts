@@ -191,6 +191,19 @@ describe('among 10,000 subscriptions', () => {
     await page.getByRole('link', { name: to.url }).waitFor();
   });
 
+  it('no address beyond the 50 of one bulk replay can be chosen, not even by its id', async () => {
+    const { page } = await signedIn();
+    const idOf = (i: number) => `sub_${String(i).padStart(22, 'A')}`;
+    const ids = Array.from({ length: 49 }, (_, i) => idOf(i));
+    await page.goto(`/replays?${ids.map((id) => `subscription_id=${id}`).join('&')}`);
+    const picker = page.getByRole('combobox', { name: 'Addresses' });
+    // A pasted id is chosen at once, and leaves the field.
+    await picker.fill(idOf(49));
+    expect(await picker.inputValue()).toBe('');
+    await picker.fill(idOf(50));
+    expect(await picker.inputValue()).toBe(idOf(50));
+  });
+
   it('a narrow screen has room for the search, the filters and the list', async () => {
     const { to } = await zebra();
     const operator = await visit({ width: 'narrow' });

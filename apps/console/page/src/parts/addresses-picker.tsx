@@ -3,17 +3,18 @@ import { MultiSelect, type MultiSelectProps } from '@mantine/core';
 import { useState } from 'react';
 import { SUBSCRIPTION_ID, useAddressOptions } from './address-options.tsx';
 
-interface AddressesPickerProps extends Pick<MultiSelectProps, 'label' | 'placeholder' | 'maxValues'> {
+interface AddressesPickerProps extends Pick<MultiSelectProps, 'label' | 'placeholder'> {
   /** The ids of the chosen subscriptions. */
   value: string[];
   onChange: (ids: string[]) => void;
+  maxValues: number;
 }
 
-export function AddressesPicker({ value, onChange, ...select }: AddressesPickerProps) {
+export function AddressesPicker({ value, onChange, maxValues, ...select }: AddressesPickerProps) {
   const [text, setText] = useState('');
   const type = (typed: string) => {
     const id = typed.trim();
-    const isNewId = SUBSCRIPTION_ID.test(id) && !value.includes(id);
+    const isNewId = SUBSCRIPTION_ID.test(id) && !value.includes(id) && value.length < maxValues;
     if (isNewId) onChange([...value, id]);
     setText(isNewId ? '' : typed);
   };
@@ -23,6 +24,7 @@ export function AddressesPicker({ value, onChange, ...select }: AddressesPickerP
       {...useAddressOptions(text.trim(), value).options}
       value={value}
       onChange={onChange}
+      maxValues={maxValues}
       searchable
       hidePickedOptions
       // A line of its own only when there is hardly any room left.
