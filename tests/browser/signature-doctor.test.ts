@@ -28,8 +28,11 @@ describe('the signature doctor', () => {
     await page.getByLabel('Received at').fill('yesterday');
     await page.getByRole('button', { name: 'Check' }).click();
     await page.getByText('Expected an ISO 8601 instant with a zone').waitFor();
-    const late = new Date((Number(/t=(\d+)/.exec(header)![1]) + 412) * 1000).toISOString();
-    await page.getByLabel('Received at').fill(late);
+    const signedAtMs = 1000 * Number(/t=(\d+)/.exec(header)![1]);
+    await page.getByLabel('Received at').fill(new Date(signedAtMs - 7_000).toISOString());
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByText('7 s before the signature').waitFor();
+    await page.getByLabel('Received at').fill(new Date(signedAtMs + 412_000).toISOString());
     const { data, ...rest } = JSON.parse(body);
     await page.getByLabel('Body').fill(JSON.stringify({ ...rest, data: { ...data, reference: '<img src=x>' } }));
     await page.getByRole('button', { name: 'Check' }).click();

@@ -120,7 +120,7 @@ function Diagnosis({ check }: { check: SignatureCheck }) {
           facts={{
             'Signed with': check.secret && `The ${check.secret} secret`,
             'Signed at': check.signed_at && <Instant at={check.signed_at} />,
-            "Receiver's clock": check.clock_off_s !== null && `${check.clock_off_s} s after the signature`,
+            "Receiver's clock": check.clock_off_s !== null && offText(check.clock_off_s),
             'First difference': difference && `At character ${difference.at + 1}`,
           }}
         />
@@ -135,6 +135,11 @@ function Diagnosis({ check }: { check: SignatureCheck }) {
       </Stack>
     </Section>
   );
+}
+
+/** Returns for example `412 s after the signature`. */
+function offText(seconds: number): string {
+  return `${Math.abs(seconds)} s ${seconds < 0 ? 'before' : 'after'} the signature`;
 }
 
 /** Part of a body, in quotes and with its invisible characters spelled out. */
