@@ -2,6 +2,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
+import { eventually } from '@posthorn/testing';
 import { OPERATOR_TOKEN } from '../world.ts';
 import { atOverview, on, signedIn } from './own-visit.ts';
 
@@ -91,3 +92,20 @@ describe('a page whose code is gone, as after a deployment', () => {
     await page.getByRole('heading', { name: 'Audit' }).waitFor();
   });
 });
+
+it.each(['freshness', 'operator-menu', 'overlays'])(
+  'the page can be used while its part %s cannot be loaded, which is tried again',
+  async (part) => {
+    const { page } = await signedIn();
+    let tries = 0;
+    await page.route(`**/${part}-*.js`, async (route) => {
+      tries += 1;
+      // A file may be asked for before it is needed.
+      await (tries <= 2 ? route.abort() : route.continue());
+    });
+    await page.goto('/');
+    await eventually('another try', () => tries > 2);
+    await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
+    await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+  },
+);

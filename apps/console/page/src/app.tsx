@@ -23,8 +23,9 @@ import {
   IconSun,
   IconWebhook,
 } from '@tabler/icons-react';
-import { lazy, Suspense, useEffect, useRef } from 'react';
+import { Suspense, useEffect, useRef } from 'react';
 import { createRoutesFromElements, Link, Outlet, Route, useLocation, useRoutes } from 'react-router';
+import { lazyPart } from './lazy-part.ts';
 import { NotFoundPage } from './pages/not-found.tsx';
 import { focusContent } from './parts/kept-focus.ts';
 import { PageBoundary } from './parts/page-boundary.tsx';
@@ -48,8 +49,8 @@ const elsewhere = [
   { href: '/docs', label: 'API', icon: IconApi },
 ] as const;
 
-const Freshness = lazy(async () => ({ default: (await import('./parts/freshness.tsx')).Freshness }));
-const OperatorMenu = lazy(async () => ({ default: (await import('./parts/operator-menu.tsx')).OperatorMenu }));
+const Freshness = lazyPart(async () => (await import('./parts/freshness.tsx')).Freshness);
+const OperatorMenu = lazyPart(async () => (await import('./parts/operator-menu.tsx')).OperatorMenu);
 
 const tree = createRoutesFromElements(
   <>

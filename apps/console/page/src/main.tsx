@@ -5,10 +5,11 @@ import '@mantine/core/styles/default-css-variables.css';
 import '@mantine/core/styles/global.css';
 import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { lazy, StrictMode, Suspense } from 'react';
+import { StrictMode, Suspense } from 'react';
 import { createRoot } from 'react-dom/client';
 import { BrowserRouter } from 'react-router';
 import { App } from './app.tsx';
+import { lazyPart } from './lazy-part.ts';
 import { queryClient } from './queries.ts';
 import { preloadPage } from './routes.ts';
 import { readable, theme } from './theme.ts';
@@ -18,7 +19,7 @@ import './page.css';
 if (import.meta.env.DEV) await import('@mantine/core/styles.css');
 
 /** Not needed before the first paint. */
-const Overlays = lazy(async () => ({ default: (await import('./parts/overlays.tsx')).Overlays }));
+const Overlays = lazyPart(async () => (await import('./parts/overlays.tsx')).Overlays);
 
 const root = document.getElementById('root');
 if (root === null) throw new Error('index.html has no element with the id root');
