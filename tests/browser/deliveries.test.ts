@@ -484,9 +484,9 @@ describe('a bulk replay', () => {
   it('halts when its canary fails, and is continued and cancelled with a button', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await ownSubscription(to);
-    await on.publishBatch(Array.from({ length: 12 }, () => sampleEvent()));
+    await on.publishBatch(Array.from({ length: 20 }, () => sampleEvent()));
     await eventually('all to fail', async () => {
-      return (await on.deliveries(`subscription_id=${id}&status=failed&limit=250`)).length === 12;
+      return (await on.deliveries(`subscription_id=${id}&status=failed&limit=250`)).length === 20;
     });
     const { page, screenshot } = await signedIn();
     await page.goto(`/replays?subscription_id=${id}`);
@@ -496,15 +496,19 @@ describe('a bulk replay', () => {
     await screenshot('replay-filters');
     await page.getByRole('combobox', { name: 'Error' }).click();
     await page.getByRole('option', { name: 'Response has an error status' }).click();
-    await page.getByRole('button', { name: 'Replay 12 failed deliveries' }).click();
+    await page.getByRole('button', { name: 'Replay 20 failed deliveries' }).click();
     await page.getByText('Halted: an attempt of the canary failed.').waitFor();
     await screenshot('replay-halted');
+    // More wait than may be in flight to an address.
     const answer = Promise.withResolvers<void>();
     to.answerWith((_, response) => void answer.promise.then(() => response.end()));
     await confirmed(page, 'The replay goes on.', () => page.getByRole('button', { name: 'Continue' }).click());
     await page.getByText('Sending:').waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByText('Cancelled after 12 of 12.').waitFor();
+    await page.getByText('Cancelled after 20 of 20.').waitFor();
+    await page.getByRole('link', { name: 'Cancelled' }).click();
+    await page.waitForURL((url) => url.searchParams.get('error') === 'cancelled');
+    await page.getByRole('cell', { name: 'Its bulk replay was cancelled' }).first().waitFor();
     answer.resolve();
   });
 });

@@ -16,9 +16,8 @@ export const shownStatus = ({ status, outcome }: Pick<StartedReplay, 'status' | 
   status === 'done' && outcome.waiting > 0 ? 'sending' : status;
 
 /** The list of exactly the deliveries that a bulk replay made. There is none for a batch. */
-function deliveriesOf(replay: StartedReplay, status?: 'succeeded' | 'failed'): string | undefined {
-  if ('replays' in replay) return undefined;
-  return `/deliveries?replay_id=${replay.id}${status ? `&status=${status}` : ''}`;
+function deliveriesOf(replay: StartedReplay, filter = ''): string | undefined {
+  return 'replays' in replay ? undefined : `/deliveries?replay_id=${replay.id}${filter}`;
 }
 
 /** How far a bulk replay is, in a bar and a sentence, and its figures. */
@@ -56,11 +55,18 @@ export function ReplayProgress({ replay, result }: { replay: StartedReplay; resu
 function Outcome({ replay }: { replay: StartedReplay }) {
   const { delivered, failed, waiting, cancelled, unknown } = replay.outcome;
   const figures = [
-    { label: 'Delivered', count: delivered, to: deliveriesOf(replay, 'succeeded'), color: 'teal' },
-    { label: 'Failed again', count: failed, to: deliveriesOf(replay, 'failed'), color: 'red' },
+    { label: 'Delivered', count: delivered, to: deliveriesOf(replay, '&status=succeeded'), color: 'teal' },
+    { label: 'Failed again', count: failed, to: deliveriesOf(replay, '&status=failed'), color: 'red' },
     { label: 'Waiting', count: waiting, to: deliveriesOf(replay), color: 'yellow' },
     ...(cancelled > 0
-      ? [{ label: 'Cancelled', count: cancelled, to: deliveriesOf(replay, 'failed'), color: 'gray' }]
+      ? [
+          {
+            label: 'Cancelled',
+            count: cancelled,
+            to: deliveriesOf(replay, '&status=failed&error=cancelled'),
+            color: 'gray',
+          },
+        ]
       : []),
   ];
   const total = Math.max(1, delivered + failed + waiting + cancelled);
