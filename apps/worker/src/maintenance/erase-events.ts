@@ -65,17 +65,14 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
   const erase = async ({ erasure: { id }, events }: Work, shares: number) => {
     let left = Math.ceil(MAX_DELIVERIES / shares);
     const eraseSome = async (some: EventRef[]) => {
-      if (left <= 0) return;
-      const now = await loadUncounted(store, id);
-      if (!now || !erases(now)) left = 0;
-      else {
-        const eraseOne = async (event: EventRef) => {
-          const deliveries = await eraseFoundEvent(store, now, event, clock.now());
-          // In a statement of its own: `left` is read after the wait, during which the others change it.
-          left -= 1 + deliveries;
-        };
-        throwRejections(await Promise.allSettled(some.map(eraseOne)));
+      const now = left > 0 ? await loadUncounted(store, id) : undefined;
+      if (!now || !erases(now)) {
+        left = 0;
+        return;
       }
+      const erased = await Promise.allSettled(some.map((event) => eraseFoundEvent(store, now, event, clock.now())));
+      for (const one of erased) if (one.status === 'fulfilled') left -= 1 + one.value;
+      throwRejections(erased);
     };
     await eachInTurn(chunksOf(events.slice(0, Math.ceil(MAX_EVENTS / shares)), EVENTS_AT_ONCE), eraseSome);
   };
@@ -98,7 +95,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const line = { erasure_id: id, status: next, field, value_hmac, events: counts.erasedEvents };
     logger.info({ ...line, operator: erasure.confirmedBy ?? erasure.operator }, 'erasure.advanced');
   };
-  const work = async (work: Work, partition: number, shares: { erasing: number; finding: number }) => {
+  const carryOut = async (work: Work, partition: number, shares: { erasing: number; finding: number }) => {
     try {
       await erase(work, shares.erasing);
       if (work.isToFind) await find(work, partition, shares.finding);
@@ -121,7 +118,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
         erasing: works.filter(({ events }) => events.length > 0).length,
         finding: works.filter(({ isToFind }) => isToFind).length,
       };
-      const done = await Promise.allSettled(works.map((one) => work(one, partition, shares)));
+      const done = await Promise.allSettled(works.map((work) => carryOut(work, partition, shares)));
       throwRejections([...looks, ...done]);
     },
   };
