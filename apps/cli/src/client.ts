@@ -87,8 +87,9 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     const headers: Record<string, string> = json === undefined ? {} : { 'content-type': 'application/json' };
     const { response, content, used } = await send(method, path, headers, json);
     const found = await content();
-    if (found === undefined && response.status !== 204) throw notOfConsole('', method, used, response.status);
-    return checked(schema, method, found, used, response.status);
+    const wrong = found === undefined && response.status !== 204 ? '' : whereWrong(schema, found);
+    if (wrong !== undefined) throw notOfConsole(wrong, method, used, response.status);
+    return found as z.output<typeof schema>;
   };
   const get: Client['get'] = (schema, path, query = {}) => call(schema, 'GET', path + search(query));
   return {
@@ -148,17 +149,14 @@ function isSent({ code = '', name }: NodeJS.ErrnoException): boolean {
   return codes.includes(code) || name === 'HTTPParserError' || name === 'TimeoutError';
 }
 
-/** Returns the content of a response if it has the form of `schema`. A newer console may return more fields: they are kept. */
-function checked<S extends z.ZodType>(
-  schema: S,
-  method: string,
-  content: unknown,
-  used: string,
-  status: number,
-): z.output<S> {
+/**
+ * Returns where the content of a response has not the form of `schema`, such as ` at data.0.id`; undefined if it has. A
+ * newer console may return more fields.
+ */
+function whereWrong(schema: z.ZodType, content: unknown): string | undefined {
   const issue = schema.safeParse(content).error?.issues.find(({ code }) => code !== 'unrecognized_keys');
-  if (issue === undefined) return content as z.output<S>;
-  throw notOfConsole(issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`, method, used, status);
+  if (issue === undefined) return undefined;
+  return issue.path.length === 0 ? '' : ` at ${issue.path.join('.')}`;
 }
 
 function notOfConsole(where: string, method: string, used: string, status: number): UserError {

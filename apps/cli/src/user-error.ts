@@ -6,16 +6,14 @@ export class UserError extends Error {
   /** Whether a call that changes something failed so that it may have been carried out all the same. */
   readonly mayBeDone: boolean;
 
-  constructor(
-    message: string,
-    {
-      status,
-      mayBeDone = false,
-      ...options
-    }: ErrorOptions & { status?: number | undefined; mayBeDone?: boolean | undefined } = {},
-  ) {
+  constructor(message: string, { status, mayBeDone = false, ...options }: UserErrorOptions = {}) {
     super(message, options);
     this.status = status;
     this.mayBeDone = mayBeDone;
   }
+}
+
+interface UserErrorOptions extends ErrorOptions {
+  status?: number | undefined;
+  mayBeDone?: boolean;
 }
