@@ -4,7 +4,7 @@
  */
 import { StorageUnavailable } from '@posthorn/core';
 import type { Store } from '../store.ts';
-import { atEndOfTurn } from './join-writes.ts';
+import { atEndOfTurn, writeAtOnce } from './join-writes.ts';
 
 interface Waiting<T, R> {
   one: T;
@@ -17,23 +17,45 @@ interface Group<T, R> {
   deliveries: number;
 }
 
+/** The calls of a store, in Redis Cluster of one of its partitions: those that gather, and how many scripts run. */
+interface Line<T, R> {
+  open: Group<T, R> | undefined;
+  inFlight: number;
+}
+
 /**
  * Returns a function that gathers what it is called with in one turn of the event loop, and calls `run` with all of it,
  * in the order of the calls. `run` returns a result for each. It gets at most `max` items at once, with at most
  * `maxDeliveries` deliveries together; in Redis Cluster only those of one partition, which `prefixOf` says. What `run`
  * does may be repeated. After an error that one item alone may have caused, each is run alone, so that it does not hold
- * up the others.
+ * up the others. With `early`, so many items with as many deliveries do not wait for the end of the turn, unless that
+ * many scripts are in flight: Redis works while this process begins the next ones.
  */
 export function joinCalls<T, R>(options: {
   max: number;
   maxDeliveries?: number;
   deliveriesOf?: (one: T) => number;
+  early?: { items: number; unlessInFlight: number };
   prefixOf: (one: T) => string;
   run: (store: Store, all: readonly T[]) => Promise<R[]>;
 }): (store: Store, one: T) => Promise<R> {
-  const { max, maxDeliveries = max, deliveriesOf = () => 1, prefixOf, run } = options;
-  const groupsOf = new WeakMap<Store, Map<string, Group<T, R> | undefined>>();
+  const { max, maxDeliveries = max, deliveriesOf = () => 1, early, prefixOf, run } = options;
+  // No line is removed: there are few, and a Map whose keys come and go costs garbage (core/active-list.ts).
+  const linesOf = new WeakMap<Store, Map<string, Line<T, R>>>();
 
+  function lineOf(store: Store, one: T): Line<T, R> {
+    const lines = linesOf.get(store) ?? new Map<string, Line<T, R>>();
+    linesOf.set(store, lines);
+    const name = store.spansPartitions ? '' : prefixOf(one);
+    let line = lines.get(name);
+    if (!line) {
+      line = { open: undefined, inFlight: 0 };
+      lines.set(name, line);
+    }
+    return line;
+  }
+
+  /** Never rejects. */
   async function runAll(store: Store, waiting: readonly Waiting<T, R>[]): Promise<void> {
     try {
       const results = await run(
@@ -54,30 +76,38 @@ export function joinCalls<T, R>(options: {
     }
   }
 
+  async function send(store: Store, line: Line<T, R>, { waiting }: Group<T, R>): Promise<void> {
+    line.open = undefined;
+    line.inFlight += 1;
+    await runAll(store, waiting);
+    line.inFlight -= 1;
+  }
+
   return (store, one) =>
     new Promise((resolve, reject) => {
-      const groups = groupsOf.get(store) ?? new Map<string, Group<T, R> | undefined>();
-      groupsOf.set(store, groups);
-      const name = store.spansPartitions ? '' : prefixOf(one);
-      const send = (group: Group<T, R>) => {
-        // A full one has been sent already, and others may wait since.
-        if (groups.get(name) !== group) return;
-        // Not deleted: a Map whose keys come and go costs garbage (core/active-list.ts), and there are few names.
-        groups.set(name, undefined);
-        void runAll(store, group.waiting);
-      };
+      const line = lineOf(store, one);
       const deliveries = deliveriesOf(one);
-      const open = groups.get(name);
-      if (open && open.deliveries + deliveries > maxDeliveries) send(open);
-      let group = groups.get(name);
+      if (line.open && line.open.deliveries + deliveries > maxDeliveries) void send(store, line, line.open);
+      let group = line.open;
       if (!group) {
         const begun: Group<T, R> = { waiting: [], deliveries: 0 };
         group = begun;
-        groups.set(name, begun);
-        atEndOfTurn(() => send(begun));
+        line.open = begun;
+        atEndOfTurn(() => {
+          // Another one may be open by now.
+          if (line.open === begun) void send(store, line, begun);
+        });
       }
       group.waiting.push({ one, resolve, reject });
       group.deliveries += deliveries;
-      if (group.waiting.length === max) send(group);
+      if (group.waiting.length === max) void send(store, line, group);
+      else if (
+        early &&
+        Math.min(group.waiting.length, group.deliveries) >= early.items &&
+        line.inFlight < early.unlessInFlight
+      ) {
+        const enough = group;
+        writeAtOnce(() => void send(store, line, enough));
+      }
     });
 }
