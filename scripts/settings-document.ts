@@ -38,10 +38,10 @@ const INTRODUCTION = `<!-- Written by \`npm run generate-docs\` from the schemas
 
 # Settings
 
-Every process reads its settings from the environment once, at its start. An invalid or missing one ends it with exit
-code 1 and a message that names each variable. Durations are a number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`. A blank
-variable counts as not set. A setting marked with * may be in a file instead: \`<NAME>_FILE\` is its path, and a list may
-then have one entry per line.
+For operators. Every process reads its settings from the environment once, at its start. If one is invalid or missing,
+the process ends with exit code 1 and a message that names each such variable. Durations are a number and \`ms\`, \`s\`,
+\`m\`, \`h\` or \`d\`. A blank variable counts as not set. A setting marked with * may be in a file instead:
+\`<NAME>_FILE\` is its path, and a list may then have one entry per line.
 `;
 
 function cells({ name, apps, default: shown, means }: Row): string[] {

@@ -29,7 +29,7 @@ export const workerSettings = z
       durationListMs.default([...DEFAULT_RETRY_DELAYS_MS]),
       'Delivery',
       '`1m,5m,30m,2h,12h`',
-      'the pauses before the second and each further attempt; the same in all workers, which warn if another one differs, or attempts may exceed the `max_attempts` of the API',
+      'the pauses before the second and each further attempt. Set the same in all workers, which warn if another one has other pauses: attempts may then exceed the `max_attempts` of the API',
     ),
     PAUSE_AFTER: setting(
       wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),

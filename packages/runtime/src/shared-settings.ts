@@ -127,13 +127,13 @@ export function sharedSettings(defaultPort: number) {
       durationMs.default(30 * DAY_MS),
       'Delivery',
       '`30d`',
-      'how long failed deliveries are kept and can be replayed; the same in all processes, which warn if another one differs. After a change, searches may miss events that were accepted before, and what publishers have stored is counted anew',
+      'how long failed deliveries are kept and can be replayed. Set the same in all processes, which warn if another one has another value. After a change, searches may miss events that were accepted before, and what publishers have stored is counted anew',
     ),
     RETENTION_SUCCEEDED: setting(
       durationMs.refine((ms) => ms >= DAY_MS, 'must be at least 1d').default(DEFAULT_RETENTION_SUCCEEDED_MS),
       'Delivery',
       '`7d`',
-      'how long succeeded deliveries are kept, and [events](architecture.md#how-long-data-is-kept) whose deliveries have all succeeded or that matched nobody, with their ids: at least a day, at most `RETENTION`, which is the default where it is shorter',
+      'how long succeeded deliveries are kept, and [events](architecture.md#how-long-data-is-kept) whose deliveries have all succeeded or that matched nobody, with their ids: at least a day, at most `RETENTION`. Where `RETENTION` is less than 7 days, the default is `RETENTION`',
     ),
     SHUTDOWN_GRACE: setting(
       timerMs.default(20_000),

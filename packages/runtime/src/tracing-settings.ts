@@ -79,7 +79,7 @@ export function tracingSettings() {
       protocol.optional(),
       'Tracing',
       'none',
-      'the same for traces; it comes first',
+      'the same for traces; it takes precedence',
     ),
     OTEL_EXPORTER_OTLP_HEADERS: setting(
       headers.optional(),
