@@ -1,4 +1,4 @@
-/** The documents name no file and no function that does not exist, and link to no heading that does not. */
+/** The documents name no file or function that does not exist, link to no heading that does not, and are 120 columns wide. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from '@jest/globals';
@@ -8,6 +8,8 @@ const DOCUMENTS = globSync(['*.md', 'docs/**/*.md', 'packages/*/README.md', 'dep
 const PATH = /`((?:apps|packages|tests|scripts|bench|deploy|docs)\/[\w./-]+)`/g;
 /** What builds and benches make. */
 const MADE = /\/dist(\/|$)|^bench\/results\//;
+/** A row of a table, indented code, a code span alone, a link alone. */
+const CANNOT_BREAK = /^ *\||^ {4}|^(- )?!?(`[^`]+`|\[[^\]]+\]\([^)]+\))\S*$/;
 
 it('each path in a document exists', () => {
   const named = DOCUMENTS.flatMap((document) =>
@@ -57,4 +59,13 @@ it('each link of a document leads to a file, and to a heading in it', () => {
     ({ file, anchor }) => !existsSync(file) || (anchor !== undefined && !anchorsIn(file).includes(anchor)),
   );
   expect(leadsNowhere.map(({ document, link }) => `${document}: ${link}`)).toEqual([]);
+});
+
+it('no line of a document but the changelog is wider than 120 columns', () => {
+  const wide = DOCUMENTS.filter((document) => document !== 'CHANGELOG.md').flatMap((document) => {
+    const text = readFileSync(join(root, document), 'utf8');
+    const lines = text.replaceAll(/^ *```.*?^ *```$/gms, (code) => code.replaceAll(/./g, '')).split('\n');
+    return lines.flatMap((line, i) => (line.length > 120 && !CANNOT_BREAK.test(line) ? [`${document}:${i + 1}`] : []));
+  });
+  expect(wide).toEqual([]);
 });
