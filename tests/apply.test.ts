@@ -246,6 +246,39 @@ it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   },
 );
 
+it('prints each change when it is made, so that even one that is killed has printed the secrets before', async () => {
+  const file = ['first', 'second'].map((key) => ({ key, url: `${to.url}/${key}` }));
+  const run = ownPosthorn(...command(file, ['--validate']));
+  to.answerWith(async ({ path }, response) => {
+    if (path.endsWith('/second')) {
+      await eventually('the secret of the first', () => run.ran.out.includes('whsec_'));
+      run.child.kill('SIGKILL');
+    }
+    response.end();
+  });
+  const { code, out } = await run.ended;
+  expect([code, out]).toEqual([null, expect.stringMatching(/^change +key +id .*\ncreate +first .* active +whsec_/)]);
+});
+
+it('ends when its output is closed, before it makes a secret that nobody sees', async () => {
+  const file = ['first', 'second'].map((key) => ({ key, url: `${to.url}/${key}` }));
+  const run = ownPosthorn(...command(file, []));
+  run.child.stdout.destroy();
+  const { code, err } = await run.ended;
+  expect([code, err]).toEqual([1, expect.stringMatching(/^Cannot write the output: .*1 of 2 changes were made;/)]);
+  expect(await stored()).toMatchObject([{ key: 'first' }]);
+});
+
+it('prints JSON also where it ends early', async () => {
+  const file = [
+    { key: 'good', url: `${to.url}/good` },
+    { key: 'bad', url: 'http://10.0.0.1/' },
+  ];
+  const { code, out } = await apply(file, '--json');
+  expect(code).toBe(1);
+  expect(JSON.parse(out)).toMatchObject({ data: [{ change: 'create', key: 'good', secret: expect.any(String) }] });
+});
+
 describe('a second signal', () => {
   const file = () => ['first', 'second'].map((key) => ({ key, url: `${to.url}/${key}` }));
 

@@ -1,5 +1,7 @@
 /** The command `apply`: makes the subscriptions what a file says. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
+import { subscriptionIdOfKey } from '@posthorn/core';
 import { type Subscription, subscriptionSchema, subscriptionWithSecretSchema } from '@posthorn/operator-api';
 import { type Change, doubledEvents, planChanges } from './apply-plan.ts';
 import type { Client } from './client.ts';
@@ -49,29 +51,51 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
     if (!print.isJson()) showChanges(print, changes);
     if (!(await confirm(`Delete ${deletions} of them?`))) throw new UserError('Nothing was changed.');
   }
+  if (changes.length === 0) {
+    print.list([], doneColumns, 'Nothing to change.');
+    return;
+  }
   const done: Done[] = [];
-  const showDone = () => print.list(done, doneColumns, 'Nothing to change.');
+  const rows = print.rows(changes.map(expectedRow), doneColumns);
+  let shown = 0;
+  const showDone = () => {
+    while (shown < done.length) rows.add(done[shown++]!);
+  };
+  const endList = () => {
+    showDone();
+    if (shown > 0) rows.end();
+  };
   const soFar = () => `${done.length} of ${changes.length} changes were made; the next run makes the others.`;
   const isInterrupted = interruption(() => {
-    if (done.length > 0) showDone();
+    endList();
     process.stderr.write(`Interrupted. The change in progress may have been made.\n${soFar()}\n`);
+    process.exit(1);
+  });
+  process.stdout.prependOnceListener('error', ({ message }: Error) => {
+    const next = 'Secrets that were not written are not shown again: "posthorn rotate" makes new ones.';
+    process.stderr.write(`Cannot write the output: ${message}. ${soFar()}\n${next}\n`);
     process.exit(1);
   });
   try {
     for (const change of changes) {
+      // An output that is closed ends the run here, before there is another secret.
+      await nextTurn();
       if (isInterrupted()) throw new UserError('Interrupted.');
-      await carryOut(client, change, secrets, options.validate === true, done).catch((cause: unknown) => {
-        if (!(cause instanceof UserError)) throw cause;
-        const { key, id } = rowOf(change);
-        throw new UserError(`${key ?? id}: ${cause.message}${lostSecretText(change, cause, done)}`, { cause });
-      });
+      await carryOut(client, change, secrets, options.validate === true, done)
+        .catch((cause: unknown) => {
+          if (!(cause instanceof UserError)) throw cause;
+          const { key, id } = rowOf(change);
+          throw new UserError(`${key ?? id}: ${cause.message}${lostSecretText(change, cause, done)}`, { cause });
+        })
+        // At once: a secret is not shown again, and what is killed prints nothing more.
+        .finally(showDone);
     }
   } catch (error) {
-    if (done.length > 0) showDone();
+    endList();
     if (!(error instanceof UserError)) throw error;
     throw new UserError(`${error.message}\n${soFar()}`, { cause: error });
   }
-  showDone();
+  endList();
 }
 
 /**
@@ -129,6 +153,13 @@ function rowOf(change: Change): Row {
   const { key, id, url } = change.present;
   const fields = change.change === 'update' ? Object.entries(change.fields).map(describe) : [];
   return { change: change.change, key, id, url, fields };
+}
+
+/** The row of a change that is not made yet, as wide as it will be: without a secret, which is in the last column. */
+function expectedRow(change: Change): Done {
+  const row = rowOf(change);
+  const id = row.id ?? subscriptionIdOfKey(row.key ?? '');
+  return { ...row, id, status: 'awaiting_validation', secret: null };
 }
 
 function describe([field, { from, to }]: [string, { from: unknown; to: unknown }]): string {

@@ -25,7 +25,7 @@ it.each<[unknown[]]>([[[]], [[{ a: 1 }]], [['x', { a: [1, { b: 'c\nd' }], e: {},
   (items) => {
     createPrinter(() => true).list(items, {}, 'none');
     expect(printed).toBe(`${JSON.stringify({ data: items }, null, 2)}\n`);
-    expect(process.stdout.write).toHaveBeenCalledTimes(items.length + 2);
+    expect(process.stdout.write).toHaveBeenCalledTimes(items.length + 1);
   },
 );
 
@@ -90,6 +90,20 @@ describe('a table', () => {
     );
     expect(printed.split('\n')).toHaveLength(100_002);
   });
+});
+
+it('rows that come one by one have columns as wide as expected ones need', () => {
+  const rows = print.rows([{ id: 'x'.repeat(6) }], { id: ({ id }) => id, status: () => 'active' });
+  expect(printed).toBe('');
+  rows.add({ id: 'a' });
+  rows.add({ id: 'longer than expected' });
+  rows.end();
+  expect(stripVTControlCharacters(printed).split('\n')).toEqual([
+    'id      status',
+    'a       active',
+    'longer than expected  active',
+    '',
+  ]);
 });
 
 it('nothing reverses the text after it', () => {

@@ -2,11 +2,21 @@
 import { styleText } from 'node:util';
 import stringWidth from 'string-width';
 
+type Columns<T> = Record<string, (item: T) => unknown>;
+
+export interface Rows<T> {
+  add(item: T): void;
+  /** Completes the JSON. */
+  end(): void;
+}
+
 export interface Printer {
   /** Whether it prints for programs: what only people see need not be read. */
   isJson(): boolean;
   /** Prints a table with these columns, or `none` if there are no items. Says on stderr that there may be more than `limit` of them. */
-  list<T>(items: T[], columns: Record<string, (item: T) => unknown>, none: string, limit?: number): void;
+  list<T>(items: T[], columns: Columns<T>, none: string, limit?: number): void;
+  /** Returns a list whose items are printed as they come. The columns of its table are as wide as `expected` needs. */
+  rows<T>(expected: T[], columns: Columns<T>): Rows<T>;
   /** Prints the fields of an item. For people, prints those of `summary` if there is one. */
   item(item: object, summary?: object): void;
   /** Prints a line for people. */
@@ -19,17 +29,36 @@ export function createPrinter(isJson: () => boolean): Printer {
   return {
     isJson,
     list(items, columns, none, limit) {
-      if (isJson()) for (const text of listTexts(items)) process.stdout.write(text);
-      else if (items.length === 0) line(none);
-      else {
-        const head = Object.keys(columns).map((name) => styleText('bold', name));
-        const rows = items.map((item) =>
-          Object.entries(columns).map(([name, column]) => colored(name, show(column(item)))),
-        );
-        for (const row of aligned([head, ...rows])) line(row);
-      }
+      // As JSON it is written item by item: the whole may be longer than a string can be.
+      if (items.length === 0 && !isJson()) line(none);
+      const rows = this.rows(items, columns);
+      for (const item of items) rows.add(item);
+      rows.end();
       if (limit !== undefined && items.length >= limit)
         process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
+    },
+    rows(expected, columns) {
+      let widths: number[] | undefined;
+      /** The JSON around the next item. */
+      let [start, separator, end] = ['{\n  "data": [', '', ']\n}\n'];
+      return {
+        add(item) {
+          if (!isJson()) {
+            if (widths === undefined) {
+              const head = Object.keys(columns).map((name) => cell(styleText('bold', name)));
+              widths = widthsOf([head, ...expected.map((one) => cellsOf(columns, one))]);
+              line(aligned(head, widths));
+            }
+            line(aligned(cellsOf(columns, item), widths));
+            return;
+          }
+          process.stdout.write(`${start}${separator}\n    ${jsonText(item).replaceAll('\n', '\n    ')}`);
+          [start, separator, end] = ['', ',', '\n  ]\n}\n'];
+        },
+        end() {
+          if (isJson()) process.stdout.write(start + end);
+        },
+      };
     },
     item(item, summary = item) {
       if (isJson()) {
@@ -44,21 +73,26 @@ export function createPrinter(isJson: () => boolean): Printer {
   };
 }
 
-/** Yields the JSON of a list in pieces: the whole may be longer than a string can be. */
-function* listTexts(items: unknown[]): Generator<string> {
-  yield '{\n  "data": [';
-  for (const [i, item] of items.entries())
-    yield `${i === 0 ? '' : ','}\n    ${jsonText(item).replaceAll('\n', '\n    ')}`;
-  yield items.length === 0 ? ']\n}\n' : '\n  ]\n}\n';
+interface Cell {
+  text: string;
+  width: number;
+}
+const cell = (text: string): Cell => ({ text, width: stringWidth(text) });
+
+function cellsOf<T>(columns: Columns<T>, item: T): Cell[] {
+  return Object.entries(columns).map(([name, column]) => cell(colored(name, show(column(item)))));
 }
 
-/** Joins the cells of each row, with two spaces between columns. The last one is as long as it is. */
-function aligned(rows: string[][]): string[] {
-  const sized = rows.map((row) => row.map((text) => ({ text, width: stringWidth(text) })));
+function widthsOf(rows: Cell[][]): number[] {
   const widths: number[] = [];
-  for (const row of sized) for (const [i, { width }] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, width);
-  const pad = ({ text, width }: { text: string; width: number }, i: number) => text + ' '.repeat(widths[i]! - width);
-  return sized.map((row) => row.map(pad).join('  ').trimEnd());
+  for (const row of rows) for (const [i, { width }] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, width);
+  return widths;
+}
+
+/** Joins the cells of a row, with two spaces between columns. The last one is as long as it is. */
+function aligned(row: Cell[], widths: number[]): string {
+  const padded = row.map(({ text, width }, i) => text + ' '.repeat(Math.max(0, widths[i]! - width)));
+  return padded.join('  ').trimEnd();
 }
 
 /** How deep objects in objects have lines of their own; what is deeper is JSON. */
