@@ -246,6 +246,20 @@ describe('with a Redis that', () => {
     await eventually('the change', async () => (await list()).length === 2);
   });
 
+  it('is a replica after a failover, and no response says that a change may have been made', async () => {
+    const redis = await redisServer();
+    const { operate, to } = await system({ REDIS_URL: redis.url, OPERATOR_RATE_LIMIT: '0' });
+    const client = ownClient({ REDIS_URL: redis.url });
+    await client.call('REPLICAOF', '127.0.0.1', '1');
+    const body = { url: `${to.url}refused`, event_types: 'all', environment: 'both' };
+    expect(await operate('POST', '/v1/subscriptions', body)).toMatchObject({
+      status: 503,
+      body: { detail: "Storage is unavailable: READONLY You can't write against a read only replica." },
+    });
+    await client.call('REPLICAOF', 'NO', 'ONE');
+    expect((await operate('GET', '/v1/subscriptions')).body.data).toHaveLength(1);
+  });
+
   it('accepts no more connections, publishers get 503, and everything continues once it does', async () => {
     const redis = await redisServer();
     const { publish, to, ingest } = await system({ REDIS_URL: redis.url });

@@ -28,13 +28,15 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
 
 /**
  * Passes errors on. Where the storage is unavailable, an operator's 503 says why; where only some partitions are, also
- * which, and what still works. A change that got no reply may have been made all the same: Redis may only be slow.
+ * which, and what still works. A change that got no reply may have been made all the same: Redis may only be slow. One
+ * that Redis has refused with a reply, as a replica does, was not.
  */
 export function storageProblem(store: Store): ErrorRequestHandler {
   const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
   return async (error, { method }, response, _next) => {
     if (!(error instanceof StorageUnavailable) || callerName(response) === '') throw error;
-    const also = method === 'GET' ? '' : ' The change may have been made: look before you repeat it.';
+    const isRefused = error.cause?.name === 'ReplyError';
+    const also = method === 'GET' || isRefused ? '' : ' The change may have been made: look before you repeat it.';
     const unavailable = await find();
     if (unavailable.length === 0 || unavailable.length === store.partitions) {
       throw storageUnavailable(error, `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}${also}`);
