@@ -4,7 +4,7 @@ import stringWidth from 'string-width';
 
 type Columns<T> = Record<string, (item: T) => unknown>;
 
-export interface Rows<T> {
+interface Rows<T> {
   add(item: T): void;
   /** Completes the JSON. */
   end(): void;
