@@ -19,7 +19,7 @@ import {
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { ownReceiver, ownWorld } from './own.ts';
-import { runPosthorn } from './run-posthorn.ts';
+import { ownPosthorn, runPosthorn } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
 let on: World;
@@ -526,6 +526,29 @@ describe('posthorn', () => {
     );
     const { code, err } = await posthorn(['erase', '--session', started.value, '--yes'], { POSTHORN_URL: to.url });
     expect([code, err]).toEqual([1, `The erasure was cancelled: see "posthorn show ${started.id}".\n`]);
+  });
+
+  it('says of a count what is left of the erasure, and how to cancel it, if it can not cancel it itself', async () => {
+    const started = (await on.operate('POST', '/v1/erasures', { session_id: 'ses-left' })).body;
+    const args = ['erase', '--session', started.value];
+    const left = `Nothing was erased. ${started.id} is cancelled an hour after its count; at once by: posthorn api POST /v1/erasures/${started.id}/cancel\n`;
+    const counted = { ...started, status: 'counted', found: { ...started.found, events: 7 } };
+    to.answerWith(({ path, method }, response) => {
+      if (path.endsWith('/cancel')) response.destroy();
+      else response.end(JSON.stringify(method === 'POST' ? started : counted));
+    });
+    const unanswered = await posthorn(args, { POSTHORN_URL: to.url });
+    expect(unanswered).toMatchObject({ code: 1, out: expect.stringMatching(/events +7\n/) });
+    expect(unanswered.err).toMatch(/^The console has not answered: /);
+    expect(unanswered.err.endsWith(left)).toBe(true);
+    const run = ownPosthorn(to.url, args);
+    to.answerWith(({ method }, response) => {
+      if (method === 'POST') response.end(JSON.stringify(started));
+      else run.child.kill('SIGINT');
+    });
+    expect(await run.ended).toEqual({ code: 1, out: '', err: left });
+    // What it says works.
+    expect(await json('api', 'POST', `/v1/erasures/${started.id}/cancel`)).toMatchObject({ status: 'cancelled' });
   });
 
   it('says which test delivery it has sent if it loses the console while it waits for the attempt', async () => {

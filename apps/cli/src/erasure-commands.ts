@@ -4,7 +4,7 @@ import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { UNSENT_CHOICES } from '@posthorn/core';
 import { type Erasure, erasureSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
-import { following, POLL_INTERVAL_MS } from './follow-work.ts';
+import { following, mayPass, POLL_INTERVAL_MS } from './follow-work.ts';
 import { environmentOption, limitOption } from './options.ts';
 import type { Printer } from './print.ts';
 import { UserError } from './user-error.ts';
@@ -56,16 +56,11 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
         process.stderr.write('The value begins or ends with white space, which counts.\n');
       const body = { ...wanted, environment, unsent, confirm: yes };
       const started = await client.post(erasureSchema, '/v1/erasures', body);
-      // Without --yes the command only shows the count, so it always waits for it.
-      const erasure = untilDone || !yes ? await untilSettled(client, started) : started;
-      if (yes) {
-        print.item(erasure);
-        return;
-      }
-      // Only the count was wanted: cancel, or the erasure would wait an hour for a confirmation.
-      const isCounted = erasure.status === 'counted';
-      print.item(isCounted ? await client.post(erasureSchema, `/v1/erasures/${erasure.id}/cancel`) : erasure);
-      print.say('Nothing was erased. Repeat the command with --yes to erase.');
+      if (!yes) await showCount(client, print, started);
+      else
+        print.item(
+          untilDone ? await following(started.id, untilSettled(client, started)).then(refuseCancelled) : started,
+        );
     });
 
   program
@@ -82,13 +77,44 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
     });
 }
 
+/** Only the count is wanted: shows it and cancels the erasure, or it would wait an hour for a confirmation. */
+async function showCount(client: Client, print: Printer, started: Erasure): Promise<void> {
+  const cancel = `/v1/erasures/${started.id}/cancel`;
+  const left = `Nothing was erased. ${started.id} is cancelled an hour after its count; at once by: posthorn api POST ${cancel}`;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => {
+      process.stderr.write(`${left}\n`);
+      process.exit(1);
+    });
+  const explain = (cause: unknown): never => {
+    if (!(cause instanceof UserError && mayPass(cause))) throw cause;
+    throw new UserError(`${cause.message}\n${left}`, { cause });
+  };
+  const counted = await untilSettled(client, started).catch(explain);
+  if (counted.status !== 'counted') {
+    // Somebody else has confirmed or cancelled it.
+    print.item(refuseCancelled(counted));
+    return;
+  }
+  const cancelled = await client.post(erasureSchema, cancel).catch((cause: unknown) => {
+    print.item(counted);
+    return explain(cause);
+  });
+  print.item(cancelled);
+  print.say('Nothing was erased. Repeat the command with --yes to erase.');
+}
+
 /** Waits until an erasure needs a decision, has ended, or waits for deliveries. */
 async function untilSettled(client: Client, started: Erasure): Promise<Erasure> {
   let erasure = started;
   while (erasure.status === 'counting' || erasure.status === 'running') {
     await wait(POLL_INTERVAL_MS);
-    erasure = await following(erasure.id, client.get(erasureSchema, `/v1/erasures/${erasure.id}`));
+    erasure = await client.get(erasureSchema, `/v1/erasures/${erasure.id}`);
   }
+  return erasure;
+}
+
+function refuseCancelled(erasure: Erasure): Erasure {
   if (erasure.status === 'cancelled')
     throw new UserError(`The erasure was cancelled: see "posthorn show ${erasure.id}".`);
   return erasure;
