@@ -15,8 +15,11 @@ export function insightRoutes(api: Api, context: ConsoleContext): void {
       'Entries are kept for RETENTION. Filters can be combined; `from` and `to` are inclusive. A call looks at some thousands of entries at most, so a page may have fewer items than its limit: go on while there is a `next_cursor`.',
     query: auditQuerySchema,
     responses: { 200: { description: 'A page of entries', schema: pageOf(auditEntrySchema) } },
-    async handle({ query: { subscription_id: subscriptionId, from, to, limit, cursor, ...values } }) {
-      const filter = { subscriptionId, ...values, fromMs: from, toMs: to };
+    async handle({ query }) {
+      const { subscription_id: subscriptionId, operator, actor, action, target, from, to, ...others } = query;
+      const { limit, cursor, ...unused } = others;
+      unused satisfies Record<string, never>;
+      const filter = { subscriptionId, operator, actor, action, target, fromMs: from, toMs: to };
       return await serializePage(await listAudit(store, filter, { limit, cursor }, clock.now()), serializeAudit);
     },
   });

@@ -102,7 +102,8 @@ function startRoutes(api: Api, context: ConsoleContext): void {
     summary: 'List bulk replays, newest first',
     query: replaysQuerySchema,
     responses: { 200: { description: 'A page of bulk replays', schema: pageOf(replaySchema) } },
-    async handle({ query: { subscription_id: subscriptionId, batch_id: batchId, limit, cursor } }) {
+    async handle({ query: { subscription_id: subscriptionId, batch_id: batchId, limit, cursor, ...unused } }) {
+      unused satisfies Record<string, never>;
       const page = await listReplays(store, { subscriptionId, batchId }, { limit, cursor });
       return await serializePage(page, serializeReplay);
     },
