@@ -23,7 +23,15 @@ export { loadResponses } from './deliveries/responses.ts';
 export { tryNow } from './deliveries/try-now.ts';
 export { createDirectory, type Directory, type SubscriptionQuery } from './directory/directory.ts';
 export { eraseFoundEvent } from './erasures/erase-found-event.ts';
-export { erasureProgress, eventsToErase, findNextEvents, hasPassToDo } from './erasures/erasure-events.ts';
+export {
+  erasureProgress,
+  eventsToErase,
+  type Finder,
+  findByEventId,
+  findNextEvents,
+  type Place,
+  placeToGoOn,
+} from './erasures/erasure-events.ts';
 export {
   cancelErasure,
   cancelRunningErasure,

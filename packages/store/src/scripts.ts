@@ -168,7 +168,7 @@ export const scripts = {
     const [cursor, run, found] = list(reply);
     return { cursor: String(cursor), run: String(run), keys: list(found).map(String) };
   }),
-  moveScan: script('id passes cursor? nextCursor? run? lifeMs', nothing),
+  moveScan: script('cursor? nextCursor? run? lifeMs ...erasures(id passes)', nothing),
   findEvent: script('id event dueAtMs deliveries unsent lifeMs', nothing),
   eraseDeliveries: script('endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id)', Number),
   eraseEvent: script('id event text search copies deliveries ended responses', nothing),

@@ -155,6 +155,22 @@ function observed(
   const value = (...args: unknown[]) => around(() => original.apply(store.redis, args), args);
   return Object.defineProperty(redis, `script_${script}`, { value });
 }
+/** The duty, and the erasures that each step of a pass has moved on, as their places in `ids`. */
+function watchMoves(ids: string[]) {
+  const moved: string[] = [];
+  const redis = observed('moveScan', async (run, args) => {
+    moved.push([...ids.keys()].filter((i) => args.includes(ids[i])).join(' '));
+    return await run();
+  });
+  return { duty: eraseEvents({ ...context, store: { ...store, redis } }), moved };
+}
+/** Stores keys that are no events, so that a pass has more steps. */
+async function storeOtherKeys(count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1_000) {
+    const others = Array.from({ length: 1_000 }, (_, j) => [`${store.prefix}:another:${i + j}`, ''] as const);
+    await store.redis.mset(...others.flat());
+  }
+}
 /** Runs the duty once in each partition. */
 async function runOnce(duty = eraseEvents(context)) {
   for (let partition = 0; partition < PARTITIONS; partition++) await duty.run(partition);
@@ -373,22 +389,80 @@ describe('an erasure', () => {
       expect(most).toBe(2);
     },
   );
-  it('makes more steps of its pass in a run than another one that finds very many events', async () => {
-    for (let i = 0; i < 4_000; i += 1_000) {
-      const others = Array.from({ length: 1_000 }, (__, j) => [`${store.prefix}:another:${i + j}`, ''] as const);
-      await store.redis.mset(...others.flat());
+  it('shares each step of a pass with those that begin it too', async () => {
+    for (let i = 0; i < 3; i++) await publish([], { data: { ...data, id: `ses-${i}` } });
+    const ids: string[] = [];
+    for (let i = 0; i < 4; i++) ids.push((await start('session_id', `ses-${i}`, 'end', false)).id);
+    const { duty, moved } = watchMoves(ids);
+    while ((await stateOf(ids[0]!)).status === 'counting') await runOnce(duty);
+    expect(new Set(moved)).toEqual(new Set(['0 1 2 3']));
+    const states = await loadErasures(store, ids);
+    expect(states.map((erasure) => [erasure?.status, erasure?.counts.events])).toEqual([
+      ['counted', 1],
+      ['counted', 1],
+      ['counted', 1],
+      ['counted', 0],
+    ]);
+  });
+  it('waits for a pass that is under way, and shares the next one with others that need it', async () => {
+    // A run goes over 20,000.
+    await storeOtherKeys(40_000);
+    await publish([], { data: { ...data, id: 'ses-2' } });
+    const first = await start('session_id', 'ses-1');
+    await runOnce();
+    const second = await start('session_id', 'ses-2');
+    const { duty, moved } = watchMoves([first.id, second.id]);
+    while ((await openErasures(store)).length > 0) {
+      await runOnce(duty);
+      clock.advance(61_000);
     }
+    expect(moved.filter((ids, i) => ids !== moved[i - 1])).toEqual(['0', '0 1', '1']);
+    expect((await stateOf(second.id)).counts.erasedEvents).toBe(1);
+  });
+  it('goes on from the cursor of each where an earlier release has left them at different ones', async () => {
+    await storeOtherKeys(40_000);
+    await publish([]);
+    const [a, b] = [await start('user_id', PERSON, 'end', false), await start('reference', 'ref 1', 'end', false)];
+    const prefix = partitionPrefix(store, 0);
+    const progress = [a, b].map(({ id }) => `${prefix}:erasure_progress:${id}`);
+    await runOnce();
+    // One of them is where it has begun.
+    await store.redis.hset(progress[1]!, { cursor: '0' });
+    const { duty, moved } = watchMoves([a.id, b.id]);
+    for (let runs = 0; runs < 500 && (await stateOf(b.id)).status !== 'counted'; runs++) await runOnce(duty);
+    expect(moved).not.toContain('0 1');
+    const states = await loadErasures(store, [a.id, b.id]);
+    expect(states.map((erasure) => [erasure?.status, erasure?.counts.events])).toEqual([
+      ['counted', 1],
+      ['counted', 1],
+    ]);
+  });
+  it('makes more steps of its pass in a run than another one that finds very many events', async () => {
+    await storeOtherKeys(4_000);
     await Promise.all(Array.from({ length: 1_500 }, () => publish([])));
-    const [many, none] = [await start('user_id', PERSON), await start('user_id', 'nobody')];
-    const steps: string[] = [];
-    const redis = observed('moveScan', async (run, args) => {
-      steps.push(...[many.id, none.id].filter((id) => args.includes(id)));
+    const ids = [(await start('user_id', PERSON)).id, (await start('user_id', 'nobody')).id];
+    const { duty, moved } = watchMoves(ids);
+    await duty.run(0);
+    expect(moved).toContain('0 1');
+    expect(moved).toContain('1');
+    expect(moved).not.toContain('0');
+  });
+  it('does not wait for a pass that very many events, or an error, hold up', async () => {
+    await Promise.all(Array.from({ length: 6_000 }, () => publish([])));
+    const many = await start('user_id', PERSON, 'end', false);
+    await eraseEvents(context).run(0);
+    const ids = [many.id, (await start('user_id', 'nobody', 'end', false)).id];
+    const { duty, moved } = watchMoves(ids);
+    await duty.run(0);
+    expect(new Set(moved)).toEqual(new Set(['0', '1']));
+    ids.push((await start('user_id', 'another', 'end', false)).id);
+    const failing = observed('moveScan', async (run, args) => {
+      if (!args.includes(ids[2])) throw new Error('wrong');
+      moved.push('2');
       return await run();
     });
-    await eraseEvents({ ...context, store: { ...store, redis } }).run(0);
-    const stepsOf = ({ id }: { id: string }) => steps.filter((step) => step === id).length;
-    expect(stepsOf(many)).toBeGreaterThan(0);
-    expect(stepsOf(many)).toBeLessThan(stepsOf(none));
+    await expect(eraseEvents({ ...context, store: { ...store, redis: failing } }).run(0)).rejects.toThrow('wrong');
+    expect(moved.at(-1)).toBe('2');
   });
   it('is not slowed down by others that wait to be confirmed', async () => {
     for (let i = 0; i < 90; i++) await publish([]);
@@ -553,6 +627,27 @@ describe('an erasure', () => {
     await store.redis.hset(key, 'wrong', 1);
     await expect(eraseEvents(context).run(0)).rejects.toThrow('WRONGTYPE');
     expect((await loadEvent(store, other.ref))?.erasedAtMs).toBeDefined();
+  });
+  it('begins and ends its last pass though an event that it has found fails in every run', async () => {
+    const addresses = [await subscribe(), await subscribe()];
+    const broken = await publish(addresses);
+    const { id } = await start('session_id', 'ses-1', 'end', false);
+    await findAndConfirm(id);
+    const delivery = deliveryId(broken.ref, addresses[0]!);
+    const [key] = (await store.redis.keys(`${store.prefix}:*:delivery:*`)).filter((each) => each.endsWith(delivery));
+    await store.redis.set(key!, 'wrong');
+    const late = await publish([]);
+    clock.advance(61_000);
+    for (let runs = 0; runs < 500 && !(await loadEvent(store, late.ref))?.erasedAtMs; runs++) {
+      for (let partition = 0; partition < PARTITIONS; partition++) {
+        await eraseEvents(context)
+          .run(partition)
+          .catch((error: Error) => expect(error.message).toContain('WRONGTYPE'));
+      }
+    }
+    expect((await loadEvent(store, late.ref))?.erasedAtMs).toBeDefined();
+    expect(await erasureProgress(store, id)).toEqual({ passes: 2, left: 1 });
+    expect((await stateOf(id)).status).toBe('running');
   });
   it('is cancelled after a day without a confirmation if its value cannot be opened', async () => {
     const request = { field: 'session_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;

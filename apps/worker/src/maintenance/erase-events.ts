@@ -12,20 +12,23 @@ import {
   eraseFoundEvent,
   erasureProgress,
   eventsToErase,
+  type Finder,
+  findByEventId,
   findNextEvents,
-  hasPassToDo,
   loadErasures,
   loadUncounted,
   openErasures,
+  type Place,
+  placeToGoOn,
   removeOpenErasure,
   settleErasure,
 } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** Steps of all scans in one run, each over 1,000 keys; shared by the erasures that have a pass to do. */
+/** Steps of all scans in one run, each over 1,000 keys; shared by the passes that are under way. */
 const MAX_SCAN_STEPS = 20;
-/** Noting this many events takes as long as a step that finds none. The others wait for it: a run ends with the last one. */
-const FOUND_FOR_A_STEP = 100;
+/** Events noted in one run, which takes about as long as those steps; shared by the erasures that have a pass to do. */
+const MAX_FOUND = 2_000;
 /** Events erased in one run, and their deliveries; shared by the erasures that have events to erase. */
 const MAX_EVENTS = 100;
 const MAX_DELIVERIES = 1_000;
@@ -37,7 +40,8 @@ type Uncounted = Omit<Erasure, 'counts'>;
 interface Work {
   erasure: Uncounted;
   events: EventRef[];
-  isToFind: boolean;
+  /** Where its pass goes on; undefined if it has none to do here. */
+  place: Place | undefined;
 }
 
 /** Whether events that an erasure has found are to be erased. */
@@ -50,7 +54,7 @@ function erases({ status, cancelledAtMs }: Uncounted): boolean {
  * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
-  /** What an erasure has to do in a partition: the events to erase, those that are due longest first, and whether to find more. */
+  /** What an erasure has to do in a partition: the events to erase, those that are due longest first, and where to find more. */
   const lookAt = async (id: string, partition: number): Promise<Work | undefined> => {
     const erasure = await loadUncounted(store, id);
     if (!erasure) {
@@ -59,8 +63,8 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     }
     const events = erases(erasure) ? await eventsToErase(store, partition, id, clock.now(), MAX_EVENTS) : [];
     const finds = erasure.sealedValue !== undefined && erasure.cancelledAtMs === null;
-    const isToFind = finds && (await hasPassToDo(store, id, partition, passesNeeded(erasure, clock.now())));
-    return { erasure, events, isToFind };
+    const needed = passesNeeded(erasure, clock.now());
+    return { erasure, events, place: finds ? await placeToGoOn(store, id, partition, needed) : undefined };
   };
   const erase = async ({ erasure: { id }, events }: Work, shares: number) => {
     let left = Math.ceil(MAX_DELIVERIES / shares);
@@ -76,14 +80,52 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     };
     await eachInTurn(chunksOf(events.slice(0, Math.ceil(MAX_EVENTS / shares)), EVENTS_AT_ONCE), eraseSome);
   };
-  const find = async ({ erasure: { sealedValue = '', ...erasure } }: Work, partition: number, shares: number) => {
-    const needed = passesNeeded(erasure, clock.now());
-    const erased = { ...erasure, value: secretBox.open(sealedValue, erasure.id) };
-    for (let left = MAX_SCAN_STEPS / shares; left > 0; ) {
-      const { found, hasMore } = await findNextEvents(store, erased, partition, needed, clock.now());
-      if (!hasMore) return;
-      left -= 1 + found / FOUND_FOR_A_STEP;
+  /**
+   * Makes steps of a pass that erasures at one place share. One that fails, or finds very many events, stays behind and
+   * is in a pass of its own from the next run on. Returns whether any of the others has come as far as it may.
+   */
+  const makeSteps = async (finders: Finder[], partition: number, steps: number, maxFound: number): Promise<boolean> => {
+    const failures: PromiseRejectedResult[] = [];
+    let [others, hasEnded] = [finders.map((finder) => ({ finder, left: maxFound })), false];
+    for (let step = 0; step < steps && others.length > 0 && !hasEnded; step++) {
+      const finding = others.map(({ finder }) => finder);
+      const results = await findNextEvents(store, partition, finding, clock.now());
+      others = others.flatMap(({ finder, left }, i) => {
+        const result = results[i];
+        if (result?.status === 'rejected') failures.push(result);
+        if (result?.status !== 'fulfilled') return [];
+        const { found, place } = result.value;
+        if (!place) hasEnded = true;
+        return place && found < left ? [{ finder: { ...finder, place }, left: left - found }] : [];
+      });
     }
+    throwRejections(failures);
+    return hasEnded || others.length > 0;
+  };
+  /** Makes the next steps of all passes, and begins one for those that wait, unless one is under way that gets on. */
+  const find = async (works: Work[], partition: number): Promise<PromiseSettledResult<unknown>[]> => {
+    const open = async (erasure: Uncounted, place: Place): Promise<Finder> => ({
+      ...erasure,
+      place,
+      value: secretBox.open(erasure.sealedValue ?? '', erasure.id),
+    });
+    const opened = await Promise.allSettled(
+      works.flatMap(({ erasure, place }) => (place ? [open(erasure, place)] : [])),
+    );
+    const finders = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const byId = finders.filter(({ field }) => field === 'event_id');
+    const passing = finders.filter(({ field }) => field !== 'event_id');
+    const waiting = passing.filter(({ place }) => place.cursor === undefined);
+    const begun = passing.filter(({ place }) => place.cursor !== undefined);
+    const underWay = [...Map.groupBy(begun, ({ place: { cursor, run } }) => `${cursor} ${run}`).values()];
+    const maxFound = Math.ceil(MAX_FOUND / passing.length);
+    const pass = (some: Finder[], passes: number) =>
+      makeSteps(some, partition, Math.ceil(MAX_SCAN_STEPS / passes), maxFound);
+    const found = await Promise.allSettled(byId.map((one) => findByEventId(store, partition, one, clock.now())));
+    const made = await Promise.allSettled(underWay.map((some) => pass(some, underWay.length)));
+    const getsOn = made.some((one) => one.status === 'fulfilled' && one.value);
+    const begins = waiting.length > 0 && !getsOn ? [pass(waiting, underWay.length + 1)] : [];
+    return [...opened, ...found, ...made, ...(await Promise.allSettled(begins))];
   };
   const settle = async (id: string) => {
     const { passes, left } = await erasureProgress(store, id);
@@ -95,15 +137,6 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const line = { erasure_id: id, status: next, field, value_hmac, events: counts.erasedEvents };
     logger.info({ ...line, operator: erasure.confirmedBy ?? erasure.operator }, 'erasure.advanced');
   };
-  const carryOut = async (work: Work, partition: number, shares: { erasing: number; finding: number }) => {
-    try {
-      await erase(work, shares.erasing);
-      if (work.isToFind) await find(work, partition, shares.finding);
-    } finally {
-      // Also after an error: one that nobody confirms is cancelled even if its value can't be opened.
-      if (partition === 0) await settle(work.erasure.id);
-    }
-  };
   return {
     name: 'erase_events',
     everyMs: 500,
@@ -114,12 +147,13 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
       const looks = await Promise.allSettled(ids.map((id) => lookAt(id, partition)));
       const works = looks.flatMap((look) => (look.status === 'fulfilled' && look.value ? [look.value] : []));
       // What waits, for a confirmation or for deliveries that are held, takes nothing away from the others.
-      const shares = {
-        erasing: works.filter(({ events }) => events.length > 0).length,
-        finding: works.filter(({ isToFind }) => isToFind).length,
-      };
-      const done = await Promise.allSettled(works.map((work) => carryOut(work, partition, shares)));
-      throwRejections([...looks, ...done]);
+      const erasing = works.filter(({ events }) => events.length > 0);
+      const erased = await Promise.allSettled(erasing.map((work) => erase(work, erasing.length)));
+      const found = await find(works, partition);
+      // Also after an error: one that nobody confirms is cancelled even if its value can't be opened.
+      const toSettle = partition === 0 ? works : [];
+      const settled = await Promise.allSettled(toSettle.map(({ erasure: { id } }) => settle(id)));
+      throwRejections([...looks, ...erased, ...found, ...settled]);
     },
   };
 };

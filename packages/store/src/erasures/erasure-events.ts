@@ -15,7 +15,7 @@ import { encodeErased, type StoredEvent } from '../events/event-record.ts';
 import { findEvents, keepEvent, loadExactly, parsingWeight, prefixOfEvent } from '../events/events.ts';
 import { entriesToRemove, sessionWith } from '../events/search-index.ts';
 import * as keys from '../keys.ts';
-import { filterInSlices } from '../lists/in-slices.ts';
+import { visitInSlices } from '../lists/in-slices.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
 import { runScript } from '../scripts.ts';
 import { allPartitions, type Store, sumPartitions } from '../store.ts';
@@ -28,7 +28,7 @@ const EVENTS_AT_ONCE = 25;
 const DELIVERIES_AT_ONCE = 100;
 
 /** What an erasure erases. */
-export type Erased = Pick<Erasure, 'id' | 'field' | 'environment'> & { value: string };
+type Erased = Pick<Erasure, 'id' | 'field' | 'environment'> & { value: string };
 
 /**
  * The partitions whose maintenance looks for events. A scan goes through all keys of one server: without Redis Cluster,
@@ -50,77 +50,121 @@ export async function erasureProgress(store: Store, id: string): Promise<{ passe
   return { passes: Math.min(...passes.map(Number)), left };
 }
 
-/** Whether the maintenance of a partition has to look for events: fewer than `passesNeeded` passes are done. */
-export async function hasPassToDo(store: Store, id: string, partition: number, passesNeeded: number): Promise<boolean> {
-  if (!scanningPartitions(store).includes(partition)) return false;
+/** How many passes over the events an erasure has done, and where it is in the present one: no cursor before its first step. */
+export interface Place {
+  passes: string;
+  cursor?: string | undefined;
+  /** The run of the server that gave the cursor. */
+  run?: string | undefined;
+}
+
+/** An erasure that looks for events, from a place on. */
+export type Finder = Erased & { place: Place };
+
+/** Where an erasure is, if the maintenance of a partition has to look for its events: fewer than `passesNeeded` passes are done. */
+export async function placeToGoOn(
+  store: Store,
+  id: string,
+  partition: number,
+  passesNeeded: number,
+): Promise<Place | undefined> {
+  if (!scanningPartitions(store).includes(partition)) return undefined;
   const key = keys.erasureProgressKey(keys.partitionPrefix(store, partition), id);
-  return Number(await store.redis.hget(key, 'passes')) < passesNeeded;
+  const [passes, cursor, run] = await store.redis.hmget(key, 'passes', 'cursor', 'run');
+  if (Number(passes) >= passesNeeded) return undefined;
+  return { passes: passes ?? '0', cursor: cursor ?? undefined, run: run ?? undefined };
+}
+
+/** Finds and notes the events of an erasure by event id, without a pass. May be repeated, like `findNextEvents`. */
+export async function findByEventId(store: Store, partition: number, finder: Finder, nowMs: number): Promise<void> {
+  const found = await findEvents(store, finder.value);
+  await noteFound(store, finder, found.filter(matcherOf(finder)), nowMs);
+  await moveOn(store, partition, [finder], {}, nowMs);
 }
 
 /**
- * Does the next step of a pass over the events, from where the last one ended, up to `passesNeeded` passes; notes the
- * events that match. Returns how many these are, and whether there is more to do. May be repeated after a crash, and
- * done by several processes at once.
+ * Does the next step of a pass that erasures at the same cursor share; notes the events that match. Returns where each
+ * is then and how many events it has found; `place` is undefined at the end of the pass. One for which that fails stays
+ * where it is. May be repeated after a crash, and done by several processes at once.
  */
 export async function findNextEvents(
   store: Store,
-  erased: Erased,
   partition: number,
-  passesNeeded: number,
+  finders: readonly Finder[],
   nowMs: number,
-): Promise<{ found: number; hasMore: boolean }> {
-  const { id } = erased;
-  const prefix = keys.partitionPrefix(store, partition);
-  const key = keys.erasureProgressKey(prefix, id);
-  const [passes, cursor, run] = await store.redis.hmget(key, 'passes', 'cursor', 'run');
-  if (Number(passes) >= passesNeeded) return { found: 0, hasMore: false };
-  const next = await readNext(store, erased, partition, cursor ?? undefined, run ?? undefined);
-  const { lifeMs } = streamLimits(store, nowMs);
-  const note = async (stored: StoredEvent) => {
-    const counts = await countDeliveries(store, stored);
-    // Due at once, also if the clock of ingest is ahead.
-    const dueAtMs = Math.min(stored.acceptedAtMs, nowMs);
-    const found = { id, event: stored.ref, dueAtMs, ...counts, lifeMs };
-    await runScript(store, 'findEvent', prefixOfEvent(store, stored.ref), found);
-  };
-  // One by one, most of the time would pass between commands: other erasures wait for this step.
-  for (const some of chunksOf(next.events, EVENTS_AT_ONCE)) await Promise.all(some.map(note));
-  const place = { cursor: cursor ?? undefined, nextCursor: next.cursor, run: next.run };
-  await runScript(store, 'moveScan', prefix, { id, passes: passes ?? '0', ...place, lifeMs });
-  const hasMore = next.cursor !== undefined || Number(passes) + 1 < passesNeeded;
-  return { found: next.events.length, hasMore };
+): Promise<PromiseSettledResult<{ found: number; place: Place | undefined }>[]> {
+  const { cursor, run, events } = await readNext(store, partition, finders);
+  const noted: PromiseSettledResult<void>[] = [];
+  // One after the other: each loads the deliveries of many events.
+  for (const [i, finder] of finders.entries())
+    noted.push(...(await Promise.allSettled([noteFound(store, finder, events[i] ?? [], nowMs)])));
+  const moved = finders.filter((_, i) => noted[i]?.status === 'fulfilled');
+  if (moved.length > 0) await moveOn(store, partition, moved, { cursor, run }, nowMs);
+  return finders.map(({ place: { passes } }, i) => {
+    const one = noted[i];
+    if (one?.status === 'rejected') return one;
+    const place = cursor === undefined ? undefined : { passes, cursor, run };
+    return { status: 'fulfilled', value: { found: events[i]?.length ?? 0, place } };
+  });
 }
 
-/** A part of a pass: the events in it that match, and where the next part begins; undefined at the end. */
+/** Notes events that an erasure has found. The deliveries of one that is noted already are not read again. */
+async function noteFound(store: Store, { id }: Erased, found: readonly StoredEvent[], nowMs: number): Promise<void> {
+  const { lifeMs } = streamLimits(store, nowMs);
+  const note = async (stored: StoredEvent) => {
+    const prefix = prefixOfEvent(store, stored.ref);
+    const isNoted = (await store.redis.zscore(keys.erasureEventsKey(prefix, id), stored.ref)) !== null;
+    // The script counts an event only once.
+    const counts = isNoted ? { deliveries: 0, unsent: 0 } : await countDeliveries(store, stored);
+    // Due at once, also if the clock of ingest is ahead.
+    const dueAtMs = Math.min(stored.acceptedAtMs, nowMs);
+    await runScript(store, 'findEvent', prefix, { id, event: stored.ref, dueAtMs, ...counts, lifeMs });
+  };
+  // One by one, most of the time would pass between commands: other erasures wait for this step.
+  for (const some of chunksOf(found, EVENTS_AT_ONCE)) await Promise.all(some.map(note));
+}
+
+/** Moves erasures on from the cursor that they share, or ends their pass if there is no next one. */
+async function moveOn(
+  store: Store,
+  partition: number,
+  finders: readonly Finder[],
+  next: Omit<Place, 'passes'>,
+  nowMs: number,
+): Promise<void> {
+  await runScript(store, 'moveScan', keys.partitionPrefix(store, partition), {
+    cursor: finders[0]?.place.cursor,
+    nextCursor: next.cursor,
+    run: next.run,
+    lifeMs: streamLimits(store, nowMs).lifeMs,
+    erasures: finders.map(({ id, place: { passes } }) => ({ id, passes })),
+  });
+}
+
+/** A part of a pass: the events in it that match each of the finders, and where the next part begins; no cursor at the end. */
 interface Part {
-  events: StoredEvent[];
+  events: StoredEvent[][];
   cursor?: string;
   run?: string;
 }
 
-async function readNext(
-  store: Store,
-  erased: Erased,
-  partition: number,
-  cursor: string | undefined,
-  run: string | undefined,
-): Promise<Part> {
-  if (erased.field === 'event_id') {
-    const found = await findEvents(store, erased.value);
-    return { events: found.filter((stored) => isWanted(stored, erased)) };
-  }
-  const place = store.redis instanceof Cluster ? partition : '*';
-  const pattern = keys.eventKey(`${store.prefix}:{${place}}`, '*' as EventRef);
-  const values = { cursor: cursor ?? '0', run, pattern, limit: KEYS_AT_ONCE };
+async function readNext(store: Store, partition: number, finders: readonly Finder[]): Promise<Part> {
+  const { cursor = '0', run } = finders[0]?.place ?? {};
+  const server = store.redis instanceof Cluster ? partition : '*';
+  const pattern = keys.eventKey(`${store.prefix}:{${server}}`, '*' as EventRef);
+  const values = { cursor, run, pattern, limit: KEYS_AT_ONCE };
   const found = await runScript(store, 'scanEvents', keys.partitionPrefix(store, partition), values);
-  if (found.cursor === 'restart') return { events: [], cursor: '0', run: found.run };
-  const events: StoredEvent[] = [];
-  const isToErase = (stored: StoredEvent) => isWanted(stored, erased);
+  const wanted = finders.map((finder) => ({ isWanted: matcherOf(finder), events: [] as StoredEvent[] }));
+  const events = wanted.map((each) => each.events);
+  if (found.cursor === 'restart') return { events, cursor: '0', run: found.run };
+  const compare = (stored: StoredEvent) => {
+    for (const each of wanted) if (each.isWanted(stored)) each.events.push(stored);
+  };
   for (const some of chunksOf(found.keys, EVENTS_AT_ONCE)) {
     const refs = some.flatMap((key) => refOf(store, key));
     const loaded = await Promise.all(refs.map((ref) => loadExactly(store, ref)));
     const existing = loaded.filter((stored) => stored !== undefined);
-    events.push(...(await filterInSlices(existing, isToErase, parsingWeight)));
+    await visitInSlices(existing, compare, (stored) => finders.length * parsingWeight(stored));
   }
   return found.cursor === '0' ? { events } : { events, cursor: found.cursor, run: found.run };
 }
@@ -131,15 +175,18 @@ function refOf({ prefix }: Store, key: string): EventRef[] {
   return ref === undefined ? [] : [ref as EventRef];
 }
 
-/** Whether an erasure has to erase an event. */
-function isWanted(stored: StoredEvent, { field, value, environment }: Erased): boolean {
-  const { event, erasedAtMs } = stored;
-  if (erasedAtMs !== undefined || (environment !== undefined && event.environment !== environment)) return false;
-  if (field === 'event_id') return event.id === value;
+/** Returns a function that says whether an erasure has to erase an event. */
+function matcherOf({ field, value, environment }: Erased): (stored: StoredEvent) => boolean {
   // Most events end here. The text is that of JSON.stringify, so the value stands in it like this; except that a U+FFFD
   // may stand for half a character (core's search-terms.ts).
-  if (!value.includes('\ufffd') && !event.dataJson.includes(JSON.stringify(value))) return false;
-  return sessionWith(stored, [{ field, value } satisfies SearchTerm]) !== undefined;
+  const text = value.includes('\ufffd') ? '' : JSON.stringify(value);
+  return (stored) => {
+    const { event, erasedAtMs } = stored;
+    if (erasedAtMs !== undefined || (environment !== undefined && event.environment !== environment)) return false;
+    if (field === 'event_id') return event.id === value;
+    if (!event.dataJson.includes(text)) return false;
+    return sessionWith(stored, [{ field, value } satisfies SearchTerm]) !== undefined;
+  };
 }
 
 /** All deliveries of an event, replays included, in parts of some hundred. Their ids follow from the event and its subscriptions. */

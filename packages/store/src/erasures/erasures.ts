@@ -16,7 +16,7 @@ import * as keys from '../keys.ts';
 import { fieldList, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
 
-/** Erasures that have not ended, at most: each may take passes over all events. */
+/** Erasures that have not ended, at most: each event of a pass is compared with all of them. */
 export const MAX_OPEN_ERASURES = 20;
 
 export interface NewErasure {

@@ -13,7 +13,7 @@ import {
 } from '@posthorn/core';
 import { testRedisUrl } from '@posthorn/testing';
 import { deliveryOfJob } from '../deliveries/jobs.ts';
-import { eraseEvent, findNextEvents } from '../erasures/erasure-events.ts';
+import { eraseEvent, findNextEvents, placeToGoOn } from '../erasures/erasure-events.ts';
 import {
   beginAttempt,
   createDeliveries,
@@ -212,7 +212,10 @@ it('an erasure finds and erases an event in a joint record, and keeps its delive
   await attempt(deliveryId, 1, { kind: 'succeeded' });
   const expiryMs = await expiryOf(sent);
   const erased = { id: 'ers_1', field: 'session_id' as const, environment: undefined, value: 'person-1' };
-  while ((await findNextEvents(store, erased as never, 0, 1, time.nowMs)).hasMore);
+  for (let place = await placeToGoOn(store, 'ers_1', 0, 1); place; ) {
+    await findNextEvents(store, 0, [{ ...erased, place }], time.nowMs);
+    place = await placeToGoOn(store, 'ers_1', 0, 1);
+  }
   const found = await store.redis.zrange(`${prefixOfEvent(store, refOf(sent))}:erasure_events:ers_1`, '0', '-1');
   expect(found).toEqual([refOf(sent)]);
   const stored = (await loadEvent(store, refOf(sent))) ?? storedOf(sent, []);
