@@ -29,7 +29,7 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
     isFiltered: names.some((name) => search.get(name)),
     setAll,
     set: (name: N, value: string | null) => setAll({ [name]: value } as Partial<Record<N, string | null>>),
-    clear: () => setSearch({}, { replace }),
+    clear: () => setAll(Object.fromEntries(names.map((name) => [name, null])) as Record<N, null>),
   };
 }
 

@@ -16,29 +16,26 @@ export function percentText(rate: number | null | undefined): string {
   return `${rate === 1 ? '100' : (Math.floor(rate * 1_000) / 10).toFixed(1)} %`;
 }
 
+/** The two units of a duration from a minute on. `limit` is the first number of small units that needs larger ones. */
 const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1_000],
+  { large: 'min', small: 's', smallMs: 1_000, perLarge: 60, limit: 3_600 },
+  { large: 'h', small: 'min', smallMs: 60_000, perLarge: 60, limit: 1_440 },
+  { large: 'd', small: 'h', smallMs: 3_600_000, perLarge: 24, limit: Number.POSITIVE_INFINITY },
 ] as const;
 
-/** Returns for example `840 ms`, `12 s`, `4 min 12 s`, `11 h 59 min` or `3 d 4 h`, or a dash if there is no duration. */
+/**
+ * Returns for example `840 ms`, `12 s`, `4 min 12 s`, `11 h 59 min` or `3 d 4 h`, or a dash if there is no duration. It is
+ * rounded to the smallest unit that is shown. Clocks that differ make a negative one, which is shown as none.
+ */
 export function durationText(ms: number | null | undefined): string {
   if (ms == null) return '–';
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${ms < 10_000 ? (ms / 1_000).toFixed(1) : Math.round(ms / 1_000)} s`;
-  const largest = UNITS.findIndex(([, unitMs]) => ms >= unitMs);
-  let restMs = ms;
-  const parts = UNITS.slice(largest, largest + 2).map(([unit, unitMs]) => {
-    const whole = Math.floor(restMs / unitMs);
-    restMs -= whole * unitMs;
-    return { unit, whole };
-  });
-  return parts
-    .filter(({ whole }) => whole > 0)
-    .map(({ unit, whole }) => `${whole} ${unit}`)
-    .join(' ');
+  if (Math.round(ms) < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (Math.round(ms / 100) < 100) return `${(Math.round(ms / 100) / 10).toFixed(1)} s`;
+  if (Math.round(ms / 1_000) < 60) return `${Math.round(ms / 1_000)} s`;
+  const { large, small, smallMs, perLarge } = UNITS.find(({ smallMs, limit }) => Math.round(ms / smallMs) < limit)!;
+  const count = Math.round(ms / smallMs);
+  const rest = count % perLarge;
+  return `${Math.floor(count / perLarge)} ${large}${rest > 0 ? ` ${rest} ${small}` : ''}`;
 }
 
 /** Returns for example `8 s` or `4 min 12 s`: an estimate has no fractions of a second. */
