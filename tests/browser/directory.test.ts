@@ -88,6 +88,22 @@ describe('among 10,000 subscriptions', () => {
     expect(await rows.count()).toBe(PAUSED);
   });
 
+  it('"Clear" keeps the order, and drops text that was typed just before', async () => {
+    const { page, stopClock } = await signedIn();
+    await page.clock.install();
+    await page.goto('/subscriptions?status=paused&sort=url');
+    await page.getByText('70 subscriptions, the first 50 are shown').waitFor();
+    await stopClock('/v1/subscriptions');
+    const field = page.getByLabel('Search subscriptions');
+    await field.fill('zebra');
+    await page.getByRole('button', { name: 'Clear', exact: true }).click();
+    await page.waitForURL('**/subscriptions?sort=url');
+    await page.clock.runFor(10_000);
+    await page.getByText(/^10,\d+ subscriptions/).waitFor();
+    expect(await field.inputValue()).toBe('');
+    expect(new URL(page.url()).search).toBe('?sort=url');
+  });
+
   it('the overview links to all failing ones, the worst first', async () => {
     const to = await ownReceiver(deliveriesWith(503));
     const { id } = await ownSubscription(to);

@@ -58,6 +58,7 @@ export function AuditPage() {
         <ActorFilter filters={filters} entries={entries} />
         <SelectFilter filters={filters} name="action" label="Action" data={actionOptions} searchable widthPx={210} />
         <SearchField
+          key={filters.timesCleared}
           aria-label="Id"
           placeholder="Delivery or replay id"
           value={filter.target}

@@ -51,6 +51,7 @@ export function DeliveriesPage() {
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
         <SelectFilter filters={filters} name="environment" label="Environment" data={eventEnvironments} widthPx={170} />
         <SearchField
+          key={filters.timesCleared}
           aria-label="Event id"
           placeholder="Event id"
           value={filter.event_id}

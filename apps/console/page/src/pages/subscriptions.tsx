@@ -82,10 +82,11 @@ const columns: Column<Subscription>[] = [
 ];
 
 export function SubscriptionsPage() {
-  const filters = useFilters(['status', 'health', 'environment', 'sort'], false);
+  const filters = useFilters(['q', 'status', 'health', 'environment'], false);
   const search = useFilters(['q']);
-  const query = { ...filters.filter, ...search.filter };
-  const isFiltered = Boolean(query.q || query.status || query.health || query.environment);
+  const order = useFilters(['sort'], false);
+  const { isFiltered } = filters;
+  const query = { ...filters.filter, ...order.filter };
   const list = useSubscriptions(query);
   const { total } = list;
   const create = (
@@ -104,6 +105,7 @@ export function SubscriptionsPage() {
     <PageBody title="Subscriptions" actions={create}>
       <Group gap="sm">
         <SearchField
+          key={filters.timesCleared}
           aria-label="Search subscriptions"
           placeholder="Address, description, id"
           value={search.filter.q}
@@ -116,8 +118,8 @@ export function SubscriptionsPage() {
         <Select
           aria-label="Order"
           data={orders}
-          value={filters.filter.sort ?? 'newest'}
-          onChange={(sort) => filters.set('sort', sort === 'newest' ? null : sort)}
+          value={order.filter.sort ?? 'newest'}
+          onChange={(sort) => order.set('sort', sort === 'newest' ? null : sort)}
           allowDeselect={false}
           w={filterWidth(150)}
         />

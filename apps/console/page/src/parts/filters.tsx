@@ -1,6 +1,6 @@
 /** The filters of a list. They are kept in the URL, so that a link and the back button show the same list. */
 import { Select, type SelectProps } from '@mantine/core';
-import { useEffect } from 'react';
+import { useEffect, useState } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
 import { ActionButton } from './action-button.tsx';
 import { AddressPicker } from './address-picker.tsx';
@@ -12,6 +12,7 @@ type Filters<N extends string> = ReturnType<typeof useFilters<N>>;
 export function useFilters<N extends string>(names: readonly N[], replace = true) {
   const [search, setSearch] = useSearchParams();
   const { pathname, search: text } = useLocation();
+  const [timesCleared, setTimesCleared] = useState(0);
   useEffect(() => rememberSearch(pathname, text), [pathname, text]);
   const setAll = (values: Partial<Record<N, string | null>>): void => {
     // The user has already left, and the code of the next page is still loading: a change would lead back.
@@ -29,7 +30,13 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
     isFiltered: names.some((name) => search.get(name)),
     setAll,
     set: (name: N, value: string | null) => setAll({ [name]: value } as Partial<Record<N, string | null>>),
-    clear: () => setAll(Object.fromEntries(names.map((name) => [name, null])) as Record<N, null>),
+    /** Clears these filters, and nothing else that the URL has. */
+    clear: () => {
+      setTimesCleared(timesCleared + 1);
+      setAll(Object.fromEntries(names.map((name) => [name, null])) as Record<N, null>);
+    },
+    /** The key of a field that may have text that is not in the URL yet: clearing the filters makes it a new field. */
+    timesCleared,
   };
 }
 

@@ -24,15 +24,15 @@ export function SearchField({ value, onChange, ...input }: SearchFieldProps) {
       setText(value ?? '');
     }
   }
-  const apply = (next: string) => {
-    const wanted = next.trim() || null;
+  // Applies what the field has by then: a link or the back button may have changed it.
+  const applySoon = useDebouncedCallback(() => {
+    const wanted = text.trim() || null;
     setOwn(wanted);
     onChange(wanted);
-  };
-  const applySoon = useDebouncedCallback(apply, TYPING_MS);
+  }, TYPING_MS);
   const change = (next: string) => {
     setText(next);
-    applySoon(next);
+    applySoon();
   };
   return (
     <TextInput
