@@ -351,7 +351,7 @@ describe('a rehearsal', () => {
       { kind: 'same_error', message: 'Its attempts still fail as these deliveries did: 500.' },
     ]);
     expect(ofOther.warnings).toEqual([
-      { kind: 'under_way', message: '1 are on their way again, or have arrived by a replay: skipped.' },
+      { kind: 'under_way', message: '1 is on its way again, or has arrived by a replay: skipped.' },
     ]);
     // Two workers with 100 slots each for an address.
     expect(ofOne.rate_per_s).toBeLessThanOrEqual(200_000);

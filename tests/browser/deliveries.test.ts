@@ -346,6 +346,21 @@ describe('a delivery', () => {
 });
 
 describe('a bulk replay', () => {
+  it('of one delivery does not speak of several', async () => {
+    const to = await ownReceiver(deliveriesWith(500));
+    const { id } = await ownSubscription(to);
+    await on.publish(sampleEvent());
+    await eventually('it to fail', async () => {
+      return (await on.deliveries(`subscription_id=${id}&status=failed`)).length === 1;
+    });
+    to.answerWith(200);
+    const { page } = await signedIn();
+    await page.goto(`/replays?subscription_id=${id}`);
+    await page.getByRole('button', { name: 'Replay 1 failed delivery' }).click();
+    await page.waitForURL('**/replays/rpl_*');
+    await page.getByText('Done: 1 delivered.').waitFor();
+  });
+
   it('shows how many deliveries it will replay, its progress and its result', async () => {
     const to = await ownReceiver(deliveriesWith(500));
     const { id } = await ownSubscription(to);

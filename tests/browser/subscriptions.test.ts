@@ -228,9 +228,7 @@ describe('a subscription', () => {
     await page.getByText('Parked deliveries').waitFor();
     await page.getByText('Paused since').locator(`time[datetime="${paused_since}"]`).waitFor();
     await on.publish(sampleEvent());
-    await page
-      .getByText('1 delivery is held, not lost. Resume sends one first, and the others if it arrives.')
-      .waitFor();
+    await page.getByText('1 delivery is held, not lost. Resume sends it.').waitFor();
     await page.getByText('about 1 s at 50 a second, once active').waitFor();
     await more('Delete');
     await page.getByText('that have not ended yet, 1 of them held, fail').waitFor();

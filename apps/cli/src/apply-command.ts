@@ -65,7 +65,8 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
     showDone();
     if (shown > 0) rows.end();
   };
-  const soFar = () => `${done.length} of ${changes.length} changes were made; the next run makes the others.`;
+  const soFar = () =>
+    `${done.length} of ${changes.length} changes ${done.length === 1 ? 'was' : 'were'} made; the next run makes the others.`;
   const isInterrupted = interruption(() => {
     endList();
     process.stderr.write(`Interrupted. The change in progress may have been made.\n${soFar()}\n`);

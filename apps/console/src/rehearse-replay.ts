@@ -89,12 +89,12 @@ function warningsAbout(
   if (tooLate > 0)
     warnings.push({
       kind: 'too_late',
-      message: `${tooLate} failed too long ago, or their event has expired or was erased: skipped.`,
+      message: `${tooLate} failed too long ago, or ${tooLate === 1 ? 'its' : 'their'} event has expired or was erased: skipped.`,
     });
   if (underWay > 0)
     warnings.push({
       kind: 'under_way',
-      message: `${underWay} are on their way again, or have arrived by a replay: skipped.`,
+      message: `${underWay} ${underWay === 1 ? 'is on its way again, or has' : 'are on their way again, or have'} arrived by a replay: skipped.`,
     });
   return warnings;
 }

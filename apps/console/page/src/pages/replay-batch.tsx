@@ -4,7 +4,7 @@ import type { Replay, ReplayBatch } from '@posthorn/operator-api';
 import { Copyable } from '../parts/code.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { Facts, Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
-import { countText } from '../parts/numbers.ts';
+import { amountText, countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useReplayBatch, useUrls } from '../queries.ts';
@@ -14,7 +14,7 @@ export function ReplayBatchPage({ id }: { id: string }) {
   const batch = useReplayBatch(id);
   return (
     <PageBody
-      title={batch.data ? `Bulk replay of ${countText(batch.data.addresses)} addresses` : 'Bulk replay'}
+      title={batch.data ? `Bulk replay of ${amountText(batch.data.addresses, 'address', 'addresses')}` : 'Bulk replay'}
       back={{ to: '/replays', label: 'Bulk replays' }}
       badge={batch.data && <StatusBadge status={shownStatus(batch.data)} />}
       actions={batch.data && <CancelButton replay={batch.data} path={`/v1/replay-batches/${id}`} />}

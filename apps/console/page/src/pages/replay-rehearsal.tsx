@@ -60,7 +60,7 @@ function summaryOf(rehearsal: Rehearsal): string {
   const { addresses, canaries, count, expected_s: seconds } = rehearsal;
   const what = moreThan(rehearsal) + amountText(count, 'delivery', 'deliveries');
   const to = addresses.length === 1 ? 'one address' : `${countText(addresses.length)} addresses`;
-  const first = canaries > 0 ? `, ${countText(canaries)} of them first` : '';
+  const first = canaries > 0 && canaries < count ? `, ${countText(canaries)} of them first` : '';
   const duration = seconds === null ? 'for how long is unknown' : `in about ${secondsText(seconds)}`;
   return `It would send ${what} to ${to}${first}, ${duration}.`;
 }

@@ -78,7 +78,7 @@ function resultOf({ status, replayed, skipped, total, outcome }: Replay): string
     case 'running':
       return `${countText(replayed + skipped)} of ${countText(total)} processed.`;
     case 'canary':
-      return `Canary: ${countText(replayed)} sent first. The others follow when all of them have arrived.`;
+      return `Canary: ${countText(replayed)} sent first. The others follow when ${replayed === 1 ? 'it has' : 'all of them have'} arrived.`;
     case 'halted':
       return 'Halted: an attempt of the canary failed. Look at its deliveries, then continue or cancel.';
     case 'cancelled':
@@ -91,7 +91,7 @@ function resultOf({ status, replayed, skipped, total, outcome }: Replay): string
         return `Sending: ${countText(waiting)} of ${countText(replayed)} ${waiting === 1 ? 'waits' : 'wait'}, for a free slot or for a retry.${skippedText}`;
       if (replayed === 0) return `Done: nothing was replayed.${skippedText}`;
       return failed === 0
-        ? `Done: all ${countText(delivered)} delivered.${skippedText}`
+        ? `Done: ${delivered === 1 ? '1' : `all ${countText(delivered)}`} delivered.${skippedText}`
         : `Done: ${countText(delivered)} delivered, ${countText(failed)} failed again.${skippedText}`;
     }
   }

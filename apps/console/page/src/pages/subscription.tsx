@@ -65,7 +65,8 @@ function Content({ subscription }: { subscription: Subscription }) {
             </>
           )}
           {held > 0 && ` ${amountText(held, 'delivery is', 'deliveries are')} held, not lost.`}
-          {status === 'paused' && held > 0 && ' Resume sends one first, and the others if it arrives.'}
+          {status === 'paused' && held === 1 && ' Resume sends it.'}
+          {status === 'paused' && held > 1 && ' Resume sends one first, and the others if it arrives.'}
           <FailedResume resume={subscription.last_resume} />
         </Alert>
       )}

@@ -42,5 +42,7 @@ function textOf(results: readonly ResumeResult[]): string {
   if (resumed + refused === 0) return 'No address was paused by failures.';
   const trials = 'Of what is held for each, one delivery goes first.';
   const done = `Resumed ${amountText(resumed, 'address', 'addresses')}. ${trials}`;
-  return refused === 0 ? done : `${done} ${countText(refused)} could not be resumed and stay paused.`;
+  return refused === 0
+    ? done
+    : `${done} ${countText(refused)} could not be resumed and ${refused === 1 ? 'stays' : 'stay'} paused.`;
 }
