@@ -322,6 +322,14 @@ describe('a delivery', () => {
     expect(await page.getByText('No event has this value').count()).toBe(0);
     await page.unroute('**/v1/events/nonsense');
     await page.getByText('No event has this value').waitFor();
+    // Whichever is answered first: the search for an event with this id, or that in the fields of events.
+    const answer = await holdBack(page, '**/v1/timeline?*');
+    const noEvent = page.waitForResponse('**/v1/events/nothing');
+    await page.goto('/search?q=nothing');
+    await (await noEvent).finished();
+    await page.getByText('No url or description of a subscription has this text').waitFor();
+    answer();
+    await page.getByText('No event has this value').waitFor();
     await page.goto('/deliveries');
     await page.getByRole('textbox', { name: 'Event id' }).fill(event.id);
     await page.waitForURL(`**/deliveries?event_id=${event.id}`);

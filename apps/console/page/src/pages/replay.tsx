@@ -73,7 +73,7 @@ function resultOf({ status, replayed, skipped, total, outcome }: Replay): string
   const skippedText =
     skipped === 0
       ? ''
-      : ` ${countText(skipped)} skipped: a replay is under way or has succeeded, or it is too late to replay.`;
+      : ` ${countText(skipped)} skipped: a replay is under way or has succeeded, it is too late to replay, or its payload was erased.`;
   switch (status) {
     case 'running':
       return `${countText(replayed + skipped)} of ${countText(total)} processed.`;
