@@ -472,6 +472,23 @@ describe('a subscription', () => {
     expect(new URL(page.url()).pathname).toBe('/audit');
   });
 
+  it('with the longest possible url shows its status and its buttons first, and the whole url below', async () => {
+    const start = 'https://example.com/';
+    const url = `${start}${'a'.repeat(2_048 - start.length)}`;
+    const { body } = await on.operate('POST', '/v1/subscriptions', { url, event_types: 'all', environment: 'sandbox' });
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${body.id}`));
+    const { page, overflow } = await signedIn({ width: 'narrow' });
+    await page.goto(`/subscriptions/${body.id}`);
+    const heading = page.getByRole('heading', { level: 1 });
+    await heading.getByText(`${url.slice(0, 160)}…`).waitFor();
+    await page.getByRole('definition').getByText(url, { exact: true }).waitFor();
+    expect(await overflow()).toBe(0);
+    await page.goto(`/subscriptions/${body.id}/signature`);
+    await page.getByRole('link', { name: start }).waitFor();
+    await page.getByLabel('Header Service-Signature').waitFor();
+    expect(await overflow()).toBe(0);
+  });
+
   it('that failures have paused is resumed with all others like it; one that an operator has paused stays paused', async () => {
     const to = await ownReceiver();
     const [failed, other] = [await ownSubscription(to), await ownSubscription(to)];

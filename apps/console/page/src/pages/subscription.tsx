@@ -18,6 +18,8 @@ import { ValidationResult } from '../parts/validation.tsx';
 import { useAddressAttempts, useDeliveries, useOverview, useSubscription } from '../queries.ts';
 
 const RECENT = 10;
+/** Characters of an address that the heading shows: the status and the buttons below it stay on the first screen. */
+const MAX_HEADING = 160;
 
 export function SubscriptionPage() {
   const { id = '' } = useParams();
@@ -26,7 +28,7 @@ export function SubscriptionPage() {
   return (
     <PageBody
       title={data?.url ?? 'Subscription'}
-      heading={data?.url}
+      heading={data && (isLong(data.url) ? `${data.url.slice(0, MAX_HEADING)}…` : data.url)}
       badge={
         data && (
           <AddressBadges
@@ -103,6 +105,7 @@ function Content({ subscription }: { subscription: Subscription }) {
         <Facts
           facts={{
             Id: <Copyable value={id} what="id" />,
+            Address: isLong(subscription.url) && <Copyable value={subscription.url} what="address" />,
             Environment: environmentLabels[subscription.environment],
             'Event types': subscription.event_types === 'all' ? 'All' : subscription.event_types.join(', '),
             Description: subscription.description || '–',
@@ -128,6 +131,8 @@ function Content({ subscription }: { subscription: Subscription }) {
     </Stack>
   );
 }
+
+const isLong = (url: string) => url.length > MAX_HEADING;
 
 /** How long it takes to send what is held, once the address is active. */
 function releaseText({ status, held_deliveries: held }: Subscription, perSecond: number | null | undefined) {

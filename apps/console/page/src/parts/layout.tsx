@@ -47,7 +47,7 @@ export function PageBody({ title, heading, badge, back, actions, children }: Pag
     <Stack gap="lg">
       <Box>
         {back && (
-          <PageLink to={asLeft(back.to)} c="dimmed">
+          <PageLink to={asLeft(back.to)} c="dimmed" truncate w="fit-content" maw="100%">
             ← {back.label}
           </PageLink>
         )}
