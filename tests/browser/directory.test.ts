@@ -99,6 +99,7 @@ describe('among 10,000 subscriptions', () => {
     await page.getByRole('button', { name: 'Clear', exact: true }).click();
     await page.waitForURL('**/subscriptions?sort=url');
     await page.clock.runFor(10_000);
+    await page.clock.resume();
     await page.getByText(/^10,\d+ subscriptions/).waitFor();
     expect(await field.inputValue()).toBe('');
     expect(new URL(page.url()).search).toBe('?sort=url');
