@@ -1,5 +1,6 @@
 # One image for ingest, worker, console and the command line: docs/image.md says how to build it for amd64 and arm64.
-# The first stage runs on the machine that builds, whatever the image is for: nothing that it makes depends on the architecture.
+# The first stage runs on the machine that builds, whatever the image is for: nothing that it makes depends on the
+# architecture.
 ARG NODE_IMAGE=node:24-slim
 ARG BASE_IMAGE=gcr.io/distroless/cc-debian13:nonroot
 
@@ -10,7 +11,8 @@ RUN npm ci && npm run build && node scripts/image/main.ts /image
 
 FROM ${NODE_IMAGE} AS node
 
-# Libraries of C and C++, certificates, time zones: no shell, no package manager, no npm. Nothing runs here, so no emulator is needed.
+# Libraries of C and C++, certificates, time zones: no shell, no package manager, no npm. Nothing runs here, so no
+# emulator is needed.
 FROM ${BASE_IMAGE}
 ARG VERSION=0.2.0-dev
 ARG REVISION=unknown
@@ -24,7 +26,8 @@ WORKDIR /app
 # What is in it: sbom.cdx.json.
 COPY --from=build /image ./
 ENV NODE_ENV=production PATH=/usr/local/bin:/usr/bin:/bin
-# By default glibc keeps what Node's compiler frees, separately for each thread. What it asks for in larger pieces is given back at once.
+# By default glibc keeps what Node's compiler frees, separately for each thread. What it asks for in larger pieces is
+# given back at once.
 ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=16384
 # By number, so that Kubernetes can see that it is not root.
 USER 65532:65532

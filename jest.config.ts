@@ -24,7 +24,8 @@ const withRedis: Config = {
 };
 
 const config: Config = {
-  // One more than the two cores that are common: the longest tests wait for failovers, locks and time limits, and need little CPU.
+  // One more than the two cores that are common: the longest tests wait for failovers, locks and time limits, and need
+  // little CPU.
   maxWorkers: 3,
   testSequencer: './tests/setup/slow-kinds-first.ts',
   // With more than this, another process goes on.
@@ -32,7 +33,8 @@ const config: Config = {
   // A process that has ended its work frees its memory, which takes over a second on a busy machine. By default jest
   // waits for 500 ms, and then says that tests have left something open.
   workerGracefulExitTimeout: 10_000,
-  // A test that takes longer hangs. Nothing else may depend on how fast the machine is (see HUNG_MS in packages/testing).
+  // A test that takes longer hangs. Nothing else may depend on how fast the machine is (see HUNG_MS in
+  // packages/testing).
   testTimeout: 300_000,
   reporters: ['default', '<rootDir>/tests/setup/closing-line.ts'],
   projects: [

@@ -1,4 +1,7 @@
-/** Measures systems by the same calls: CPU and deliveries a second under load, memory, a fan-out, and how long an event takes to arrive. */
+/**
+ * Measures systems by the same calls: CPU and deliveries a second under load, memory, a fan-out, and how long an event
+ * takes to arrive.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { descendantsOf } from '../scripts/process-tree.ts';
@@ -9,7 +12,10 @@ import type { System } from './systems.ts';
 const CONCURRENCY = 20;
 const PER_S = 100;
 const FAN_OUTS_PER_S = 10;
-/** Deliveries of fan-outs before the first one that is measured: Node compiles what runs often, and connections are open. */
+/**
+ * Deliveries of fan-outs before the first one that is measured: Node compiles what runs often, and connections are
+ * open.
+ */
 const WARM_UP = 5_000;
 /** Wait before the receiver is asked for arrivals, so that asking costs the measured processes nothing. */
 const ASK_AFTER_MS = 10;

@@ -1,4 +1,7 @@
-/** What a console's directory of subscriptions costs: its memory, the load after a start, searches, and who waits for them. */
+/**
+ * What a console's directory of subscriptions costs: its memory, the load after a start, searches, and who waits for
+ * them.
+ */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -17,7 +20,10 @@ export interface DirectoryFigures {
   searches: Record<string, { p50Ms: number; p99Ms: number; cpuMs: number; turnMs: number }>;
 }
 
-/** Stores `count` subscriptions, and has a process of its own keep a directory of them and search it `reads` times in each way. */
+/**
+ * Stores `count` subscriptions, and has a process of its own keep a directory of them and search it `reads` times in
+ * each way.
+ */
 export async function benchDirectory(bench: Bench, count: number, reads: number): Promise<DirectoryFigures> {
   const prefix = `bench-${randomUUID()}`;
   const { store, start, stop } = openStore(

@@ -50,7 +50,9 @@ async function measured(system: System, rounds: number) {
   return figures;
 }
 
-/** Measures arrival at 100 events a second, plain and by Posthorn, and responses beside fan-outs to `size` addresses. */
+/**
+ * Measures arrival at 100 events a second, plain and by Posthorn, and responses beside fan-outs to `size` addresses.
+ */
 export async function benchLatency(bench: Bench, size: number, seconds: number) {
   const plain = await startPlain(bench, 'plain', 1);
   await measureLatency(plain, WARM_UP_S);
@@ -81,7 +83,9 @@ async function besideFanOuts(system: System, seconds: number) {
   return { aloneP99Ms: percentile(alone, 0.99), disturbedP99Ms: percentile(disturbed, 0.99) };
 }
 
-/** Times from when each single event was due, at a fixed rate: those that are due while responses are late count too. */
+/**
+ * Times from when each single event was due, at a fixed rate: those that are due while responses are late count too.
+ */
 async function responses(system: System, seconds: number): Promise<number[]> {
   const calls: Promise<number>[] = [];
   const startedAt = performance.now();

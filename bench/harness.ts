@@ -21,7 +21,9 @@ import { startScript, stopChild } from '../scripts/script-process.ts';
 /** Longer than the grace period of the apps. */
 const STOP_LIMIT_MS = 60_000;
 const HUNG_MS = 60_000;
-/** The metrics of the event loop's lag include the interval at which it is sampled (packages/runtime/src/metrics.ts). */
+/**
+ * The metrics of the event loop's lag include the interval at which it is sampled (packages/runtime/src/metrics.ts).
+ */
 const LAG_SAMPLE_MS = 50;
 export const ENCRYPTION_KEY = Buffer.alloc(32, 1);
 export type EventType = PublishedEvent['type'];
@@ -81,7 +83,10 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
     redisUrl: server.url,
     redisPid: server.pid,
     start,
-    /** Starts a program of the plain system. As JavaScript, like the built apps: Node would need CPU and memory for types. */
+    /**
+     * Starts a program of the plain system. As JavaScript, like the built apps: Node would need CPU and memory for
+     * types.
+     */
     startPlain(program: 'ingest' | 'worker', env: Record<string, string> = {}) {
       const file = join(dir, `plain-${program}.mjs`);
       const source = readFileSync(join(root, `bench/processes/plain-${program}.ts`), 'utf8');
@@ -128,7 +133,9 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
   };
 }
 
-/** CPU time that a process has used so far, in microseconds, and its resident memory, as the kernel counts them (Linux). */
+/**
+ * CPU time that a process has used so far, in microseconds, and its resident memory, as the kernel counts them (Linux).
+ */
 export async function processUsage(pid: number): Promise<{ cpuUs: number; residentBytes: number }> {
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
   // User and system time in hundredths of a second; resident memory in pages of 4 kB.
@@ -141,7 +148,10 @@ export const withTracingSwitch = (collectorUrl: string) => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl,
 });
 
-/** Returns the exact CPU time, in microseconds, of an app with the environment of `withTracingSwitch`. From then on, it traces if `isTracing`. */
+/**
+ * Returns the exact CPU time, in microseconds, of an app with the environment of `withTracingSwitch`. From then on, it
+ * traces if `isTracing`.
+ */
 export async function askCpuUs({ child }: BenchProcess, isTracing = false): Promise<number> {
   // A process without that environment never answers.
   const answer = once(child, 'message', { signal: AbortSignal.timeout(HUNG_MS) });
@@ -189,7 +199,10 @@ export async function inParallel(
   return times;
 }
 
-/** A typical event, of a session of its own. Its body as delivered has about 400 bytes, depending on the length of its type. */
+/**
+ * A typical event, of a session of its own. Its body as delivered has about 400 bytes, depending on the length of its
+ * type.
+ */
 export function event400(type: EventType = 'session.approved'): PublishedEvent {
   const metadata = { user_id: 'u_8731', note: 'x'.repeat(60) };
   const data = {
@@ -225,7 +238,9 @@ export function timedEvent(type: EventType, sentAtMs = Date.now()): PublishedEve
   return { type, environment: 'sandbox', data: { id: `s${sessions++}`, status: 'x', sent_at: sentAtMs } };
 }
 
-/** Publishes `count` events in batches of at most 500, four at a time; returns how many deliveries they have together. */
+/**
+ * Publishes `count` events in batches of at most 500, four at a time; returns how many deliveries they have together.
+ */
 export async function publishMany(
   ingestUrl: string,
   count: number,

@@ -110,7 +110,9 @@ async function warmUp(bench: Bench, at: Parameters<typeof publish>[1], count: nu
   for (let round = 0; round < WARM_UP_ROUNDS; round++) await publish(bench, at, count, 'session.approved');
 }
 
-/** Publishes `count` events, after a tenth as many to warm up. The publishers need far less CPU than what is measured. */
+/**
+ * Publishes `count` events, after a tenth as many to warm up. The publishers need far less CPU than what is measured.
+ */
 async function publish(
   bench: Bench,
   at: { url: string; child: { pid?: number | undefined } },

@@ -1,4 +1,7 @@
-/** How bad addresses affect healthy ones: the age of events at arrival, with no bad addresses and with a tenth of them bad. */
+/**
+ * How bad addresses affect healthy ones: the age of events at arrival, with no bad addresses and with a tenth of them
+ * bad.
+ */
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,

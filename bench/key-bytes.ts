@@ -2,7 +2,10 @@
 import { type Cluster, Redis } from 'ioredis';
 
 export interface BytesByKind {
-  /** Keys and bytes of each kind, the most bytes first. A key's bytes contain its name, its value and its entry in the table of keys. */
+  /**
+   * Keys and bytes of each kind, the most bytes first. A key's bytes contain its name, its value and its entry in the
+   * table of keys.
+   */
   kinds: { kind: string; keys: number; bytes: number }[];
   /** Entries in the table of expiries: each is an entry of 24 bytes and a pointer to it. */
   expiries: number;
@@ -38,7 +41,10 @@ function kindOf(key: string): string {
     .replace(/:[dh]\d+:.*$/, '');
 }
 
-/** A row for each kind that takes at least a byte of each delivery, then what is left of `totalBytes`, all divided by the deliveries. */
+/**
+ * A row for each kind that takes at least a byte of each delivery, then what is left of `totalBytes`, all divided by
+ * the deliveries.
+ */
 export function rowsOf(
   { kinds, expiries }: BytesByKind,
   totalBytes: number,

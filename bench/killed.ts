@@ -23,7 +23,10 @@ const MAX_RECOVERY_MS = 120_000;
 export interface Killed {
   accepted: number;
   lost: number;
-  /** Number of events that had not arrived when the processes were killed, and the time from the kill to the last of them. */
+  /**
+   * Number of events that had not arrived when the processes were killed, and the time from the kill to the last of
+   * them.
+   */
   unfinished: number;
   allDoneMs: number;
   /** From the kill until all processes were ready again. */

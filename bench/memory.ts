@@ -3,7 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { type Bench, countOf, event400, processUsage, publishMany, subscribeMany, until } from './harness.ts';
 import { bytesByKind, rowsOf } from './key-bytes.ts';
 
-/** One event of 400 bytes to one address, `count` times: nothing is shared, so each delivery carries the whole cost of its event. */
+/**
+ * One event of 400 bytes to one address, `count` times: nothing is shared, so each delivery carries the whole cost of
+ * its event.
+ */
 export async function benchMemory(bench: Bench, count: number, longRun: number) {
   const receiver = await bench.start('bench/processes/receiver.ts');
   const env = { KEY_PREFIX: 'posthorn', ADDRESS_CONCURRENCY: '100' };

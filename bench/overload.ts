@@ -1,4 +1,6 @@
-/** Publishes ten times the events that ingest can accept, and measures what it accepts, what it refuses, and its memory. */
+/**
+ * Publishes ten times the events that ingest can accept, and measures what it accepts, what it refuses, and its memory.
+ */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -33,7 +35,10 @@ export interface Told {
   answerP99Ms: number;
 }
 
-/** Publishes for some seconds: each event after a response or, with `perS`, at a fixed rate whether responses arrive or not. */
+/**
+ * Publishes for some seconds: each event after a response or, with `perS`, at a fixed rate whether responses arrive or
+ * not.
+ */
 type Load = (ingestUrl: string, seconds: number, perS?: number) => Promise<Told>;
 
 export interface Overload extends Health, Told {
@@ -85,7 +90,10 @@ async function overload(bench: Bench, load: Load, seconds: number): Promise<Over
   return result;
 }
 
-/** Publishes batches from this process. One event of each batch has a delivery, so that ingest is overloaded and not the machine. */
+/**
+ * Publishes batches from this process. One event of each batch has a delivery, so that ingest is overloaded and not the
+ * machine.
+ */
 async function batches(ingestUrl: string, seconds: number, perS?: number): Promise<Told> {
   const body = JSON.stringify({
     events: Array.from({ length: BATCH }, (_, i) => event400(i === 0 ? 'session.approved' : 'session.expired')),
@@ -137,7 +145,9 @@ async function batches(ingestUrl: string, seconds: number, perS?: number): Promi
   return { ...told, ...figures, answerP99Ms: percentile(times, 0.99) };
 }
 
-/** Publishes single events from a process of its own: at ten times the rate the publisher needs as much CPU as ingest. */
+/**
+ * Publishes single events from a process of its own: at ten times the rate the publisher needs as much CPU as ingest.
+ */
 async function singles(ingestUrl: string, seconds: number, perS?: number): Promise<Told> {
   const how =
     perS === undefined ? { CONNECTIONS: String(WAITING) } : { CONNECTIONS: String(NOT_WAITING), PER_S: String(perS) };

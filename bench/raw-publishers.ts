@@ -11,12 +11,18 @@ import { PUBLISHER_KEY } from './harness.ts';
 export interface RawPublishers {
   /** Opens the connections, and replaces those that ingest has closed because they were idle. */
   connect(): Promise<void>;
-  /** Publishes so many events; resolves with the time until each response, in milliseconds. Throws if one is not accepted. */
+  /**
+   * Publishes so many events; resolves with the time until each response, in milliseconds. Throws if one is not
+   * accepted.
+   */
   publish(count: number): Promise<number[]>;
   close(): void;
 }
 
-/** Returns publishers, one for each connection, who send these events in turns; each with an id of its own, if `withIds`. */
+/**
+ * Returns publishers, one for each connection, who send these events in turns; each with an id of its own, if
+ * `withIds`.
+ */
 export function createRawPublishers(
   ingestUrl: string,
   connections: number,

@@ -48,7 +48,9 @@ export async function benchProcessMemory(bench: Bench, events: number) {
   };
 }
 
-/** Memory that is no copy of a file: pages of programs and libraries are shared by all processes that use them (Linux). */
+/**
+ * Memory that is no copy of a file: pages of programs and libraries are shared by all processes that use them (Linux).
+ */
 async function ownBytes(pid: number): Promise<number> {
   const sums = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
   return 1024 * Number(/^Anonymous: +(\d+) kB$/m.exec(sums)?.[1]);

@@ -1,4 +1,7 @@
-/** The systems that `compare` measures by the same calls: Posthorn, a plain one of BullMQ and got, and any other over HTTP. */
+/**
+ * The systems that `compare` measures by the same calls: Posthorn, a plain one of BullMQ and got, and any other over
+ * HTTP.
+ */
 import { randomUUID } from 'node:crypto';
 import {
   type Bench,
@@ -24,7 +27,10 @@ export interface System {
   receiver: BenchProcess;
   /** The ids of its processes, including all that they have started. */
   pids: { services: number[]; stores: number[] };
-  /** Kills all processes at once and starts them again; resolves when all are ready. Only of systems that the bench starts itself. */
+  /**
+   * Kills all processes at once and starts them again; resolves when all are ready. Only of systems that the bench
+   * starts itself.
+   */
   restart?(): Promise<void>;
   stop(): Promise<void>;
 }

@@ -17,11 +17,15 @@ import {
 import { createRawPublishers } from './raw-publishers.ts';
 
 const CONNECTIONS = 20;
-/** Events in a row that have a trace, and that have none. Longer blocks would differ more by what else the machine does. */
+/**
+ * Events in a row that have a trace, and that have none. Longer blocks would differ more by what else the machine does.
+ */
 const BLOCK = 1_000;
 /** Deliveries at the ends of a block that are in flight together with those of its neighbours. */
 const MIXED = 150;
-/** Blocks before the first one that counts: V8 compiles until then. An even number, so that one without a trace is next. */
+/**
+ * Blocks before the first one that counts: V8 compiles until then. An even number, so that one without a trace is next.
+ */
 const WARM_UP_BLOCKS = 30;
 /** Interval of counting arrived deliveries: short enough that far fewer than `MIXED` arrive in it. */
 const LOOK_MS = 2;

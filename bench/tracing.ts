@@ -56,7 +56,10 @@ export interface TracingCost {
   control: Estimate;
 }
 
-/** Measures pairs of blocks with and without a trace under full load: so many in each of so many pairs of an ingest and a worker. */
+/**
+ * Measures pairs of blocks with and without a trace under full load: so many in each of so many pairs of an ingest and
+ * a worker.
+ */
 export async function benchTracingLoaded(
   bench: Bench,
   processes: number,

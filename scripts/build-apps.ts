@@ -76,7 +76,10 @@ export async function buildApps(say: (line: string) => void): Promise<void> {
     });
 }
 
-/** As deep as the sources, so that paths relative to a file (package.json, the page, the compile cache) are right in both. */
+/**
+ * As deep as the sources, so that paths relative to a file (package.json, the page, the compile cache) are right in
+ * both.
+ */
 const folderOf = (app: string) => join(root, `apps/${app}/dist`);
 
 async function bundle(input: string, dir: string): Promise<void> {

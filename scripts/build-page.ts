@@ -10,7 +10,10 @@ import { root } from './folder.ts';
 const page = join(root, 'apps/console/page');
 const built = join(page, 'dist');
 
-/** Builds the page; reports the start with `say`, since it takes some seconds. Several processes may build at once. `signal` aborts it. */
+/**
+ * Builds the page; reports the start with `say`, since it takes some seconds. Several processes may build at once.
+ * `signal` aborts it.
+ */
 export async function buildPage(say: (line: string) => void, signal?: AbortSignal): Promise<void> {
   const files = sources();
   if (isBuiltFrom(built, files)) return;

@@ -1,4 +1,7 @@
-/** The files of the Helm chart that follow from the schemas of the apps' settings: which app reads what, and which values are valid. */
+/**
+ * The files of the Helm chart that follow from the schemas of the apps' settings: which app reads what, and which
+ * values are valid.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mayBeInFile } from '@posthorn/runtime';

@@ -1,4 +1,7 @@
-/** The documents name no file or function that does not exist, link to no heading that does not, and are 120 columns wide. */
+/**
+ * The documents name no file or function that does not exist, link to no heading that does not, and are 120 columns
+ * wide.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from '@jest/globals';

@@ -1,4 +1,7 @@
-/** The folder for the files that Posthorn creates on this machine: found, created, and checked before anything relies on it. */
+/**
+ * The folder for the files that Posthorn creates on this machine: found, created, and checked before anything relies on
+ * it.
+ */
 import { accessSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -13,7 +16,9 @@ export class FolderProblem extends Error {
   override name = 'FolderProblem';
 }
 
-/** Creates `dir` if it is missing. Throws `FolderProblem` if it, or anything directly in it, can't be read and written. */
+/**
+ * Creates `dir` if it is missing. Throws `FolderProblem` if it, or anything directly in it, can't be read and written.
+ */
 export function prepareFolder(dir: string): void {
   try {
     makeFolder(dir);

@@ -1,7 +1,9 @@
 /** Ports of 127.0.0.1 that nothing listens on. */
 import { createServer } from 'node:net';
 
-/** Below the ports that systems use for outgoing connections: one of those could take a port while its server restarts. */
+/**
+ * Below the ports that systems use for outgoing connections: one of those could take a port while its server restarts.
+ */
 const FIRST_PORT = 20_000;
 const RANGES = 12;
 const PORTS_IN_RANGE = 1_000;

@@ -1,4 +1,7 @@
-/** Starts a program of this repository, or prints why it can't start. Plain JavaScript, because it must also run on Node 20. */
+/**
+ * Starts a program of this repository, or prints why it can't start. Plain JavaScript, because it must also run on Node
+ * 20.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -1,4 +1,7 @@
-/** Completes package-lock.json after `npm install` (`npm run lockfile`), and checks it (`--check`, part of `npm run lint`). */
+/**
+ * Completes package-lock.json after `npm install` (`npm run lockfile`), and checks it (`--check`, part of `npm run
+ * lint`).
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -12,7 +12,10 @@ export function descendantsOf(pid: number): number[] {
   return found.slice(1);
 }
 
-/** Kills all descendants of this process. They are stopped first, from the top, so that none can start another meanwhile. */
+/**
+ * Kills all descendants of this process. They are stopped first, from the top, so that none can start another
+ * meanwhile.
+ */
 export function killDescendants(): void {
   const stopped = new Set<number>();
   for (;;) {
@@ -26,7 +29,10 @@ export function killDescendants(): void {
   for (const pid of stopped) signal(pid, 'SIGKILL');
 }
 
-/** Makes SIGTERM, SIGINT and SIGHUP also kill everything that this process has started. Exits with 128 plus the signal's number. */
+/**
+ * Makes SIGTERM, SIGINT and SIGHUP also kill everything that this process has started. Exits with 128 plus the signal's
+ * number.
+ */
 export function endTreeOnSignals(): void {
   for (const [name, number] of [
     ['SIGHUP', 1],

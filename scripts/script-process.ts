@@ -11,7 +11,10 @@ export interface ScriptProcess {
   child: ChildProcess;
   /** Resolves with the `ready` line; rejects, quoting the last lines of output, if the process ends before it. */
   ready: Promise<{ url: string }>;
-  /** Resolves with the exit code or signal after the process has ended and all its output is read; with -1 if it could not be started. */
+  /**
+   * Resolves with the exit code or signal after the process has ended and all its output is read; with -1 if it could
+   * not be started.
+   */
   ended: Promise<number | NodeJS.Signals>;
   /** Its last lines of output. */
   lastLines: readonly string[];

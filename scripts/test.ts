@@ -1,4 +1,7 @@
-/** `npm test`: lint, types and every test. Tests that need a missing program are skipped; a message says so, and the run fails. */
+/**
+ * `npm test`: lint, types and every test. Tests that need a missing program are skipped; a message says so, and the run
+ * fails.
+ */
 import { spawn } from 'node:child_process';
 import { dataDir, explainFileError, prepareFolder, root } from './folder.ts';
 import { endTreeOnSignals } from './process-tree.ts';
@@ -16,7 +19,10 @@ const NEEDS: Record<string, Program[]> = {
   chart: [],
 };
 
-/** Downloads missing programs. Returns the message for those that are still missing, and the kinds of tests that need them. */
+/**
+ * Downloads missing programs. Returns the message for those that are still missing, and the kinds of tests that need
+ * them.
+ */
 async function prepare(): Promise<{ leftOut: string[]; missing?: string }> {
   prepareFolder(dataDir);
   try {

@@ -1,4 +1,7 @@
-/** Alerts, their runbooks and the dashboard: checked by promtool, against the metrics of running apps, and against recorded runs. */
+/**
+ * Alerts, their runbooks and the dashboard: checked by promtool, against the metrics of running apps, and against
+ * recorded runs.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Random and malformed input to every route of every app: each gets a clear response, nothing breaks, and accepted events arrive. */
+/**
+ * Random and malformed input to every route of every app: each gets a clear response, nothing breaks, and accepted
+ * events arrive.
+ */
 import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery, type Receiver } from '@posthorn/testing';

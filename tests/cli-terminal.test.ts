@@ -12,7 +12,9 @@ import { atEnd, ownReceiver, ownWorld } from './own.ts';
 import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN, type World } from './world.ts';
 
-/** Runs a program on a terminal, types keys once it has written a text, and ends as a shell does: 128 and the signal. */
+/**
+ * Runs a program on a terminal, types keys once it has written a text, and ends as a shell does: 128 and the signal.
+ */
 const ON_TERMINAL = `
 import os, pty, sys
 awaited, keys, *command = sys.argv[1:]

@@ -29,7 +29,10 @@ interface Node extends OwnRedis {
   again(): Promise<void>;
 }
 
-/** Starts a cluster: the masters, then one replica of each in `replicasOf`, which takes over once `allowFailover` was called. */
+/**
+ * Starts a cluster: the masters, then one replica of each in `replicasOf`, which takes over once `allowFailover` was
+ * called.
+ */
 async function startCluster(replicasOf: number[] = [], nodeTimeoutMs = NODE_TIMEOUT_MS): Promise<Node[]> {
   const dir = newDir();
   const nodes: Node[] = [];

@@ -1,4 +1,6 @@
-/** Many operators change one subscription concurrently: each call succeeds or is refused with 409, none fails with 500. */
+/**
+ * Many operators change one subscription concurrently: each call succeeds or is refused with 409, none fails with 500.
+ */
 import { expect, it } from '@jest/globals';
 import { ownReceiver, ownWorld } from './own.ts';
 

@@ -1,4 +1,7 @@
-/** Workers that are killed or suspended with attempts in flight, and a Redis that stands still: who makes the attempts, and how often. */
+/**
+ * Workers that are killed or suspended with attempts in flight, and a Redis that stands still: who makes the attempts,
+ * and how often.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';

@@ -1,4 +1,6 @@
-/** The complete way of an event: published, matched, signed, delivered, retried on the schedule, failed, held, resumed. */
+/**
+ * The complete way of an event: published, matched, signed, delivered, retried on the schedule, failed, held, resumed.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { DAY_MS, HOUR_MS } from '@posthorn/core';
 import { deliveriesWith, eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';

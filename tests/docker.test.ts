@@ -1,4 +1,7 @@
-/** The container files, as far as they can be checked without a container engine: their structure, their paths, their settings. */
+/**
+ * The container files, as far as they can be checked without a container engine: their structure, their paths, their
+ * settings.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -33,7 +36,10 @@ const required: Env = {
   SECRET_ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
   REDIS_PASSWORD: '0123456789abcdef',
 };
-/** Interpolates `${NAME}`, `${NAME:-default}` and `${NAME:?message}` like compose, from the inside out. Throws what compose prints. */
+/**
+ * Interpolates `${NAME}`, `${NAME:-default}` and `${NAME:?message}` like compose, from the inside out. Throws what
+ * compose prints.
+ */
 function interpolate(text: string, env: Env): string {
   const innermost = /\$\{(\w+)(?::([-?])([^{}]*))?\}/;
   let result = text;

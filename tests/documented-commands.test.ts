@@ -1,4 +1,7 @@
-/** The commands in the README and docs: each is run here, run by the test that is named here, or listed in CONTRIBUTING.md as not run. */
+/**
+ * The commands in the README and docs: each is run here, run by the test that is named here, or listed in
+ * CONTRIBUTING.md as not run.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -186,7 +189,10 @@ async function ended(child: ChildProcess): Promise<unknown> {
   return code === 0 ? 0 : `${code}: ${output}`;
 }
 
-/** Resolves with 0 once a command that runs until Ctrl-C has said something, or with the output of one that ended by itself. */
+/**
+ * Resolves with 0 once a command that runs until Ctrl-C has said something, or with the output of one that ended by
+ * itself.
+ */
 async function saidSomething(child: ChildProcess): Promise<unknown> {
   const end = ended(child);
   const said = new Promise<number>((resolve) => {

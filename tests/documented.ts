@@ -22,6 +22,8 @@ export function expectDocumented(requests: readonly ReceivedRequest[]): void {
   }
 }
 
-/** An integer on the wire may have any number of digits; JavaScript reads too many as infinity, which no schema allows. */
+/**
+ * An integer on the wire may have any number of digits; JavaScript reads too many as infinity, which no schema allows.
+ */
 const finite = (_key: string, value: unknown) =>
   value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY ? Number.MAX_SAFE_INTEGER : value;

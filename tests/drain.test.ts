@@ -37,7 +37,9 @@ async function loadedSystem() {
   const apps = await ownApps(env);
   const to = await ownReceiver(deliveriesWith(200));
   await apps.subscribe(to.url);
-  /** Publishers wait for it before each call: they pause while a process starts, which takes long and proves nothing. */
+  /**
+   * Publishers wait for it before each call: they pause while a process starts, which takes long and proves nothing.
+   */
   let mayCall: Promise<void> = Promise.resolve();
   const start = async (app: ProcessName) => {
     const paused = Promise.withResolvers<void>();

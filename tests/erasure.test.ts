@@ -1,4 +1,7 @@
-/** Erasures through the API: what is left of a person afterwards, what every other route says then, and that nothing more is sent. */
+/**
+ * Erasures through the API: what is left of a person afterwards, what every other route says then, and that nothing
+ * more is sent.
+ */
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Erasure } from '@posthorn/operator-api';

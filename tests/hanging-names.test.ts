@@ -5,7 +5,9 @@ import { eventually, isDelivery, startNameServer } from '@posthorn/testing';
 import { atEnd, ownReceiver, ownWorld } from './own.ts';
 import { sampleEvent, type World } from './world.ts';
 
-/** Names that end in `silent.test` lead to the receiver until their name server stops responding; all others always do. */
+/**
+ * Names that end in `silent.test` lead to the receiver until their name server stops responding; all others always do.
+ */
 async function startSilentDomain() {
   let isSilent = false;
   const names = await startNameServer((name) => (isSilent && name.endsWith('silent.test') ? 'silent' : ['127.0.0.1']));

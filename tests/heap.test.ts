@@ -1,4 +1,6 @@
-/** The heap of an app grows no further than it must, without flags on its command line: `packages/runtime/src/heap.ts`. */
+/**
+ * The heap of an app grows no further than it must, without flags on its command line: `packages/runtime/src/heap.ts`.
+ */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';

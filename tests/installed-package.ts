@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { buildPackage } from '../scripts/pack/build-package.ts';
 import { ownDir } from './npm-run.ts';
 
-/** Builds and packs a package and installs it, alone, in an empty project. Returns the folders of both, which are in `dir`. */
+/**
+ * Builds and packs a package and installs it, alone, in an empty project. Returns the folders of both, which are in
+ * `dir`.
+ */
 export function installPackage(name: string, dir = ownDir()): { built: string; project: string } {
   const built = buildPackage(name, join(dir, 'built'), 'owner/posthorn');
   const project = join(dir, 'project');

@@ -1,4 +1,7 @@
-/** The limits of the specification (section 8) and the defaults of the interface (section 2), if no setting changes them. */
+/**
+ * The limits of the specification (section 8) and the defaults of the interface (section 2), if no setting changes
+ * them.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { loadConsoleSettings } from '../apps/console/src/config.ts';
@@ -22,7 +25,9 @@ function settingsOf(app: App, env: Record<string, string> = {}): Record<string, 
   return apps[app].load({ ...apps[app].required, ...env });
 }
 
-/** The defaults that the interface fixes: the setting, its default as an operator would write it, the apps that read it. */
+/**
+ * The defaults that the interface fixes: the setting, its default as an operator would write it, the apps that read it.
+ */
 const FIXED: [name: string, written: string, apps: App[]][] = [
   ['REDIS_URL', 'redis://127.0.0.1:6379', ALL],
   ['REDIS_CLUSTER_NODES', 'none', ALL],

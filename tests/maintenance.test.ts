@@ -1,4 +1,7 @@
-/** Maintenance: a duty that fails in one partition affects no other duty and no other partition, and operators can see it. */
+/**
+ * Maintenance: a duty that fails in one partition affects no other duty and no other partition, and operators can see
+ * it.
+ */
 import { expect, it } from '@jest/globals';
 import { partitionOf } from '@posthorn/core';
 import { eventually, isDelivery } from '@posthorn/testing';

@@ -1,4 +1,7 @@
-/** Random stories of workers, crashes, operators and long times: every step follows the rules, and all deliveries finish. */
+/**
+ * Random stories of workers, crashes, operators and long times: every step follows the rules, and all deliveries
+ * finish.
+ */
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import type { Store } from '@posthorn/store';
 import fc from 'fast-check';
@@ -8,7 +11,9 @@ import { System } from './model/system.ts';
 
 const RUNS = Number(process.env.MODEL_RUNS ?? 60);
 const SEED = Number(process.env.MODEL_SEED ?? 1);
-/** A story takes a third of a second, and some seconds on a busy machine. A failed one is shrunk, which takes minutes. */
+/**
+ * A story takes a third of a second, and some seconds on a busy machine. A failed one is shrunk, which takes minutes.
+ */
 jest.setTimeout(600_000 + RUNS * 10_000);
 
 let store: Store;

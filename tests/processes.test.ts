@@ -1,4 +1,6 @@
-/** Processes seen from outside: start, stop, a Redis that is away or full, and secrets that must not appear anywhere. */
+/**
+ * Processes seen from outside: start, stop, a Redis that is away or full, and secrets that must not appear anywhere.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

@@ -16,7 +16,9 @@ export function complaintsOf({ output }: Process): string[] {
 /** `eager-worker` is a worker that takes over the jobs of a dead process sooner. */
 export type ProcessName = 'ingest' | 'worker' | 'eager-worker' | 'console';
 
-/** What each process of Node gets, besides what its test says: the path, and a cache that halves the CPU of its start. */
+/**
+ * What each process of Node gets, besides what its test says: the path, and a cache that halves the CPU of its start.
+ */
 export const BASE_ENV = {
   PATH: process.env.PATH ?? '',
   NODE_COMPILE_CACHE: join(root, '.posthorn/compile-cache'),

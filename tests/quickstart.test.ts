@@ -1,4 +1,7 @@
-/** docs/quickstart.md, followed by a test: its commands as they are written, with what each step printed put into the next. */
+/**
+ * docs/quickstart.md, followed by a test: its commands as they are written, with what each step printed put into the
+ * next.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

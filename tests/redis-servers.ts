@@ -53,7 +53,10 @@ interface SentinelOptions {
   password?: string;
 }
 
-/** Starts sentinels that watch a master under the name `posthorn`, and waits until they know its replicas and each other. */
+/**
+ * Starts sentinels that watch a master under the name `posthorn`, and waits until they know its replicas and each
+ * other.
+ */
 export async function startSentinels(
   masterPort: number,
   { count, replicas, settings = {}, password = '' }: SentinelOptions,

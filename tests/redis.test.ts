@@ -1,4 +1,7 @@
-/** Redis as in production: encrypted, with a restricted user; and a Redis that is slow, breaks connections, is full, or hangs. */
+/**
+ * Redis as in production: encrypted, with a restricted user; and a Redis that is slow, breaks connections, is full, or
+ * hangs.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';

@@ -17,7 +17,9 @@ import { installPackage } from './installed-package.ts';
 const SECRET = 'whsec_of_the_receiver';
 const vectors = JSON.parse(readFileSync(join(root, 'packages/receiver/snippets/vectors.json'), 'utf8'));
 
-/** The same in each runtime: `handle` receives deliveries, and `GET /seen` and `GET /vectors` say what became of them. */
+/**
+ * The same in each runtime: `handle` receives deliveries, and `GET /seen` and `GET /vectors` say what became of them.
+ */
 const app = (from: string) => `import { createReceiver, fetchHandler, verifySignature } from '${from}';
 const seen = [];
 const errors = [];

@@ -10,7 +10,10 @@ const SAMPLE = /^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)$/;
 
 export type Recorder = ReturnType<typeof createRecorder>;
 
-/** `targets`: the base URL of each process by the name of its app. A process that does not respond has no samples in that scrape. */
+/**
+ * `targets`: the base URL of each process by the name of its app. A process that does not respond has no samples in
+ * that scrape.
+ */
 export function createRecorder(targets: Record<string, string>) {
   const series = new Map<string, (string | undefined)[]>();
   let scrapes = 0;
@@ -29,7 +32,9 @@ export function createRecorder(targets: Record<string, string>) {
     }
   };
   const last = new Map<string, string>();
-  /** Scrapes until the metrics are new: apps compute them once a second, and some figure of the process then changes. */
+  /**
+   * Scrapes until the metrics are new: apps compute them once a second, and some figure of the process then changes.
+   */
   const nextScrape = (app: string, url: string) =>
     eventually(`new metrics of ${app}`, async () => {
       const text = await scrapeOne(url);

@@ -1,4 +1,7 @@
-/** Apps that start before their Redis: meanwhile they respond to probes and callers, and then they continue by themselves. */
+/**
+ * Apps that start before their Redis: meanwhile they respond to probes and callers, and then they continue by
+ * themselves.
+ */
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';

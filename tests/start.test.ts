@@ -1,4 +1,7 @@
-/** What users type: long-running npm scripts start and stop, `npm start` works, and what can't work gets a clear message. */
+/**
+ * What users type: long-running npm scripts start and stop, `npm start` works, and what can't work gets a clear
+ * message.
+ */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -16,7 +16,10 @@ beforeEach(async () => {
 });
 const header = (request: ReceivedRequest, name: string) => String(request.headers[name]);
 
-/** Maximum number of events that a publisher under load is ahead of the receivers, so that slow receivers do not cause a backlog. */
+/**
+ * Maximum number of events that a publisher under load is ahead of the receivers, so that slow receivers do not cause a
+ * backlog.
+ */
 const MAX_AHEAD = 100;
 
 describe('a rotation of the secret', () => {

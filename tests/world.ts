@@ -1,4 +1,7 @@
-/** Runs a complete Posthorn in the test's process: apps on free ports, a key prefix of its own, and clients of both APIs. */
+/**
+ * Runs a complete Posthorn in the test's process: apps on free ports, a key prefix of its own, and clients of both
+ * APIs.
+ */
 import { type App, type Clock, stopServices } from '@posthorn/runtime';
 import { connectRedis } from '@posthorn/store';
 import { testPrefix, testRedisUrl } from '@posthorn/testing';

@@ -1,4 +1,7 @@
-/** The same work by Posthorn, a plain system and, with `--target`, one that was started before: `npm run bench -- --only=compare`. */
+/**
+ * The same work by Posthorn, a plain system and, with `--target`, one that was started before: `npm run bench --
+ * --only=compare`.
+ */
 import { compareSystem } from '../compare.ts';
 import { openBench } from '../harness.ts';
 import { type Run, round } from '../run.ts';

@@ -1,4 +1,7 @@
-/** Deliveries a second and CPU for each, beside a plain worker and with 16 partitions: `npm run bench -- --only=deliveries`. */
+/**
+ * Deliveries a second and CPU for each, beside a plain worker and with 16 partitions: `npm run bench --
+ * --only=deliveries`.
+ */
 import { benchDeliveries } from '../deliveries.ts';
 import { type Run, round } from '../run.ts';
 

@@ -1,4 +1,7 @@
-/** Bytes of Redis for an event with a delivery, and the memory of a worker over a long run: `npm run bench -- --only=memory`. */
+/**
+ * Bytes of Redis for an event with a delivery, and the memory of a worker over a long run: `npm run bench --
+ * --only=memory`.
+ */
 import { benchMemory } from '../memory.ts';
 import { type Run, round } from '../run.ts';
 

@@ -1,4 +1,6 @@
-/** Keeps a directory of subscriptions like a console does, searches it, and prints what that costs. Needs --expose-gc. */
+/**
+ * Keeps a directory of subscriptions like a console does, searches it, and prints what that costs. Needs --expose-gc.
+ */
 import { DAY_MS } from '@posthorn/core';
 import { createDirectory, newSubscription, openStore, type SubscriptionQuery, saveSubscription } from '@posthorn/store';
 import { type DirectoryFigures, fieldsOf } from '../directory.ts';
@@ -18,7 +20,10 @@ const usedBytes = () => {
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
 };
-/** Resolves with the longest turn of the event loop while `work` runs, as CPU time: what else the machine does has no effect on it. */
+/**
+ * Resolves with the longest turn of the event loop while `work` runs, as CPU time: what else the machine does has no
+ * effect on it.
+ */
 async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let before = cpuMs();

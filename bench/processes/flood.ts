@@ -1,4 +1,7 @@
-/** Publishes single events over many connections, after each response or at a fixed rate, and prints the responses that it got. */
+/**
+ * Publishes single events over many connections, after each response or at a fixed rate, and prints the responses that
+ * it got.
+ */
 import { connect, type Socket } from 'node:net';
 import { type EventType, event400, percentile } from '../harness.ts';
 import type { Told } from '../overload.ts';

@@ -1,4 +1,7 @@
-/** The baseline of the worker: what a user would write in an afternoon with BullMQ and got. No records, counters, guard or holding. */
+/**
+ * The baseline of the worker: what a user would write in an afternoon with BullMQ and got. No records, counters, guard
+ * or holding.
+ */
 import { createHmac } from 'node:crypto';
 import { Agent } from 'node:http';
 import { Worker } from 'bullmq';

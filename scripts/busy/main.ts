@@ -93,7 +93,10 @@ function startSpinner(): ChildProcess {
   return child;
 }
 
-/** Ends the run in progress and everything that it started: jest, its workers, Redis, browsers. They are one process group. */
+/**
+ * Ends the run in progress and everything that it started: jest, its workers, Redis, browsers. They are one process
+ * group.
+ */
 function endRun(signal: NodeJS.Signals): void {
   if (jest?.pid !== undefined) process.kill(-jest.pid, signal);
 }

@@ -1,4 +1,6 @@
-/** `node scripts/image/main.ts <folder>`: writes the files of the image into an empty folder. The Dockerfile calls it. */
+/**
+ * `node scripts/image/main.ts <folder>`: writes the files of the image into an empty folder. The Dockerfile calls it.
+ */
 import { resolve } from 'node:path';
 import { writeTree } from './tree.ts';
 

@@ -1,4 +1,7 @@
-/** The software bill of materials of the image, in CycloneDX: Node, every package in it, and those that the page was built from. */
+/**
+ * The software bill of materials of the image, in CycloneDX: Node, every package in it, and those that the page was
+ * built from.
+ */
 import { APPS, neededPackages } from './packages.ts';
 
 /** The document. `version` is Posthorn's, `nodeVersion` that of the Node in the image. */

@@ -47,7 +47,10 @@ function writeWorkspace({ name, path }: NeededPackage, out: string): void {
   symlinkSync(relative(dirname(link), join(out, path)), link);
 }
 
-/** Copies a package without the packages below it, and without what Node does not run: sources in TypeScript, declarations, source maps. */
+/**
+ * Copies a package without the packages below it, and without what Node does not run: sources in TypeScript,
+ * declarations, source maps.
+ */
 function writePackage(path: string, out: string): void {
   const from = join(root, path);
   cpSync(from, join(out, path), {

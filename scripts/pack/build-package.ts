@@ -1,4 +1,7 @@
-/** Builds a package that is published: plain JavaScript with types, in `packages/<name>/dist`, which `npm publish` takes as it is. */
+/**
+ * Builds a package that is published: plain JavaScript with types, in `packages/<name>/dist`, which `npm publish` takes
+ * as it is.
+ */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +10,10 @@ import { root } from '../folder.ts';
 /** The packages that are published. */
 export const PUBLISHED = ['client', 'receiver'] as const;
 
-/** Returns the folder of the package. `repository` is the one on GitHub, as its workflows name it. Both defaults are for all but tests. */
+/**
+ * Returns the folder of the package. `repository` is the one on GitHub, as its workflows name it. Both defaults are for
+ * all but tests.
+ */
 export function buildPackage(
   name: string,
   out = join(root, 'packages', name, 'dist'),

@@ -1,4 +1,7 @@
-/** Downloads packages of a Debian-like distribution and unpacks them into a folder, without root and without installing anything. */
+/**
+ * Downloads packages of a Debian-like distribution and unpacks them into a folder, without root and without installing
+ * anything.
+ */
 import { type ExecFileException, execFile } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { delimiter, join, relative } from 'node:path';
@@ -51,7 +54,10 @@ export async function unpackPrograms(
 }
 
 interface Apt {
-  /** Reads the package lists; resolves with the errors of apt-get. A source that is away matters only if it has a needed package. */
+  /**
+   * Reads the package lists; resolves with the errors of apt-get. A source that is away matters only if it has a needed
+   * package.
+   */
   update(): Promise<string[]>;
   /** Downloads a package and those of its dependencies that this machine lacks; resolves with the files. */
   download(name: string, into: string): Promise<string[]>;

@@ -1,4 +1,7 @@
-/** helm, for the tests of the chart: found on the path, built by an earlier run, or built with Go, which downloads it as a module. */
+/**
+ * helm, for the tests of the chart: found on the path, built by an earlier run, or built with Go, which downloads it as
+ * a module.
+ */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

@@ -1,4 +1,6 @@
-/** Finds the programs that Posthorn needs: on the path, unpacked by an earlier run, or downloaded from the distribution. */
+/**
+ * Finds the programs that Posthorn needs: on the path, unpacked by an earlier run, or downloaded from the distribution.
+ */
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { dataDir } from '../folder.ts';

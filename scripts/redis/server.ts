@@ -22,7 +22,10 @@ const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 5_000;
 /** What a Redis that has loaded its data replies to `PING`, even if only to ask for a password. */
 const HAS_LOADED = /^(\+PONG|-NOAUTH)/;
-/** Writes to disk before it replies, so that no acknowledged write is lost; never evicts, since every key belongs to a delivery. */
+/**
+ * Writes to disk before it replies, so that no acknowledged write is lost; never evicts, since every key belongs to a
+ * delivery.
+ */
 const SETTINGS = [
   '--bind',
   '127.0.0.1',
@@ -44,7 +47,9 @@ const SETTINGS = [
 
 export interface StartOptions {
   say: (line: string) => void;
-  /** Called with a function that ends the process, as soon as that is started: the caller may end before it is ready. */
+  /**
+   * Called with a function that ends the process, as soon as that is started: the caller may end before it is ready.
+   */
   atEnd?: (end: () => Promise<void>) => void;
   /** Called at the same moment: a caller that is killed leaves this process behind. */
   spawned?: (process: { pid: number; port: number }) => void;
@@ -61,7 +66,10 @@ export async function startRedis(
   return await startServer(dir, { port, args, ...options });
 }
 
-/** Starts the server program with these arguments and waits until it responds on `port`. `startRedis` passes the usual arguments. */
+/**
+ * Starts the server program with these arguments and waits until it responds on `port`. `startRedis` passes the usual
+ * arguments.
+ */
 export async function startServer(
   dir: string,
   { port, args, say, atEnd, spawned, signal }: StartOptions & { port: number; args: string[] },

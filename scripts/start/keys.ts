@@ -1,4 +1,7 @@
-/** The keys of `npm start`: generated once, stored in a file that only its owner can read, so that a restart keeps its data. */
+/**
+ * The keys of `npm start`: generated once, stored in a file that only its owner can read, so that a restart keeps its
+ * data.
+ */
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import { readOwnFile, writeOwnFile } from './own-file.ts';

@@ -20,10 +20,16 @@ const keysFile = join(dataDir, 'keys.json');
 const runFile = join(dataDir, 'running.json');
 const logDir = join(dataDir, 'logs');
 const say = (line = '') => console.log(line);
-/** Only a delivery that does not come takes longer, such as after an operator has changed the sample receiver's subscription. */
+/**
+ * Only a delivery that does not come takes longer, such as after an operator has changed the sample receiver's
+ * subscription.
+ */
 const DELIVERY_LIMIT_MS = 30_000;
 
-/** Called in reverse order at the end, whatever the reason. Everything that is started registers here at once, ready or not. */
+/**
+ * Called in reverse order at the end, whatever the reason. Everything that is started registers here at once, ready or
+ * not.
+ */
 const cleanUp: (() => Promise<void> | void)[] = [];
 const atEnd = (end: () => Promise<void> | void) => void cleanUp.push(end);
 /** Aborted when the end begins: interrupts long work that is registered nowhere else. */
@@ -92,7 +98,10 @@ async function main(): Promise<void> {
   await end(1, why);
 }
 
-/** Finds or starts Redis. Returns where it is, and a promise for its end if it is ours; `before` is what an earlier run left. */
+/**
+ * Finds or starts Redis. Returns where it is, and a promise for its end if it is ours; `before` is what an earlier run
+ * left.
+ */
 async function provideRedis(before: Run | undefined, run: Run): Promise<{ url: string; ended: Promise<void> }> {
   const given = process.env.REDIS_URL?.trim();
   if (given) return { url: given, ended: new Promise(() => undefined) };

@@ -1,4 +1,6 @@
-/** The file that says what runs from this folder: written by `npm start`, read by the next one and by the command line. */
+/**
+ * The file that says what runs from this folder: written by `npm start`, read by the next one and by the command line.
+ */
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { readOwnFile, writeOwnFile } from './own-file.ts';
 import type { AppName } from './ports.ts';
@@ -14,7 +16,10 @@ export interface Run {
   keysFile?: string;
 }
 
-/** Registers this process as the one that runs from the folder, and returns what an earlier run left. Throws if another one runs. */
+/**
+ * Registers this process as the one that runs from the folder, and returns what an earlier run left. Throws if another
+ * one runs.
+ */
 export function claimRun(file: string): Run | undefined {
   const before = readOwnFile<Run>(file, 'If no npm start runs from this folder, delete it.');
   // In a container that is started again, this process may have the id of the one before.

@@ -1,4 +1,6 @@
-/** A receiver like a subscriber's, made with packages/receiver: verifies signatures, responds, and reports the delivery. */
+/**
+ * A receiver like a subscriber's, made with packages/receiver: verifies signatures, responds, and reports the delivery.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createReceiver } from '@posthorn/receiver';
@@ -17,7 +19,9 @@ export interface SampleReceiver {
   close(): void;
 }
 
-/** Listens on `port`, or on a free one if that is in use. Calls `onDelivery` for each event whose signature is valid. */
+/**
+ * Listens on `port`, or on a free one if that is in use. Calls `onDelivery` for each event whose signature is valid.
+ */
 export async function startSampleReceiver(
   port: number,
   shownHeaders: readonly string[],

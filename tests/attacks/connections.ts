@@ -10,7 +10,10 @@ export interface RawConnection {
   closed: Promise<void>;
 }
 
-/** Connects from `localAddress` and sends `bytes`; resolves when the system has taken them, or the connection was refused. */
+/**
+ * Connects from `localAddress` and sends `bytes`; resolves when the system has taken them, or the connection was
+ * refused.
+ */
 export async function openRaw(url: string, bytes: string, localAddress = '127.0.0.2'): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   let text = '';

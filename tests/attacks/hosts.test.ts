@@ -1,4 +1,7 @@
-/** Many addresses of one host, or names of one IP, that hang: together they get no more slots than one address, and delay nobody. */
+/**
+ * Many addresses of one host, or names of one IP, that hang: together they get no more slots than one address, and
+ * delay nobody.
+ */
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery, type Receiver, startNameServer } from '@posthorn/testing';

@@ -1,4 +1,7 @@
-/** What an operator's tools may send by mistake or on purpose: cursors of other lists, invented cursors, times before year 0. */
+/**
+ * What an operator's tools may send by mistake or on purpose: cursors of other lists, invented cursors, times before
+ * year 0.
+ */
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ownReceiver, ownWorld } from '../own.ts';

@@ -1,4 +1,7 @@
-/** While Posthorn can reach nothing, no attempt is counted and no address is paused; a dead name or host among healthy ones still is. */
+/**
+ * While Posthorn can reach nothing, no attempt is counted and no address is paused; a dead name or host among healthy
+ * ones still is.
+ */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
@@ -184,7 +187,10 @@ const BLACK_HOLE = '127.9.9.9';
 const hostOf = (name: string) => `127.0.${Number(/\d+/.exec(name)) + 1}.1`;
 const quickRetries = { RETRY_DELAYS: '1ms,1ms,1ms,1ms,1ms', ADDRESS_CONCURRENCY: '100' };
 
-/** A world whose five names lead to hosts of their own, each of which has got a delivery. Nothing responds at `BLACK_HOLE`. */
+/**
+ * A world whose five names lead to hosts of their own, each of which has got a delivery. Nothing responds at
+ * `BLACK_HOLE`.
+ */
 async function reachedWorld(nameAt: (i: number) => string) {
   const env = { ...quickRetries, ATTEMPT_TIMEOUT: '2s', PAUSE_AFTER: '20' };
   const named = await namedWorld((name) => [hostOf(name)], { env });

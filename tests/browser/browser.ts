@@ -10,7 +10,10 @@ const SCREENSHOTS = join(import.meta.dirname, '../../.posthorn/screenshots');
 
 export const WIDTHS = { wide: { width: 1280, height: 900 }, narrow: { width: 390, height: 844 } } as const;
 
-/** A name under which the browser reaches this machine: on an address of a private network, some pages load less than elsewhere. */
+/**
+ * A name under which the browser reaches this machine: on an address of a private network, some pages load less than
+ * elsewhere.
+ */
 export const PUBLIC_NAME = 'posthorn.example';
 
 export async function launchBrowser(): Promise<Browser> {
@@ -47,7 +50,10 @@ export async function holdBack(page: Page, url: string | RegExp, method?: string
 
 export type Visit = Awaited<ReturnType<typeof openVisit>>;
 
-/** A user with a browser of their own at a console. `problems` are errors in the page and violations of its security policy. */
+/**
+ * A user with a browser of their own at a console. `problems` are errors in the page and violations of its security
+ * policy.
+ */
 export async function openVisit(
   browser: Browser,
   consoleUrl: string,
@@ -138,7 +144,10 @@ export async function openVisit(
       await page.locator(`:root[data-mantine-color-scheme="${scheme}"]`).waitFor({ state: 'attached' });
       await page.evaluate(TRANSITIONS_END);
     },
-    /** Returns axe's serious and critical findings for what is shown now; `rules` limits it to those that depend on colors. */
+    /**
+     * Returns axe's serious and critical findings for what is shown now; `rules` limits it to those that depend on
+     * colors.
+     */
     async accessibilityFindings(rules: 'all' | 'colors' = 'all'): Promise<string[]> {
       // Legacy mode: the page has no frames of other origins, and without it axe opens one more page for each analysis.
       const axe = new AxeBuilder({ page }).setLegacyMode(true);

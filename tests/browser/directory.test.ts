@@ -1,4 +1,7 @@
-/** The page in a real browser beside 10,000 other subscriptions: finding one, choosing one, and seeing its address everywhere. */
+/**
+ * The page in a real browser beside 10,000 other subscriptions: finding one, choosing one, and seeing its address
+ * everywhere.
+ */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { HOUR_MS } from '@posthorn/core';
 import { deliveriesWith, eventually } from '@posthorn/testing';

@@ -1,4 +1,6 @@
-/** The page while Redis hangs: what is on screen stays, and is marked as out of date with the time of the last answer. */
+/**
+ * The page while Redis hangs: what is on screen stays, and is marked as out of date with the time of the last answer.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { atEnd, ownReceiver, ownWorld } from '../own.ts';
 import { redisServer } from '../redis-servers.ts';

@@ -1,4 +1,7 @@
-/** Nine tasks of an operator, beside 10,000 other subscriptions, and the clicks that each takes: those in docs/console.md. */
+/**
+ * Nine tasks of an operator, beside 10,000 other subscriptions, and the clicks that each takes: those in
+ * docs/console.md.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';

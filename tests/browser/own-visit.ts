@@ -1,4 +1,6 @@
-/** A console and a browser for the tests of one file, visits that end with the test, and an operator who is signed in. */
+/**
+ * A console and a browser for the tests of one file, visits that end with the test, and an operator who is signed in.
+ */
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import type { Receiver } from '@posthorn/testing';
 import type { Browser } from 'playwright-core';

@@ -1,4 +1,6 @@
-/** The overview after an upgrade: which processes it waits for, and until when the release before can be started again. */
+/**
+ * The overview after an upgrade: which processes it waits for, and until when the release before can be started again.
+ */
 import { expect, it } from '@jest/globals';
 import { HOUR_MS } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';

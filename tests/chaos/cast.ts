@@ -1,4 +1,7 @@
-/** The processes of a chaos run: a Redis behind a proxy and several of each app. Each keeps its port when it is restarted. */
+/**
+ * The processes of a chaos run: a Redis behind a proxy and several of each app. Each keeps its port when it is
+ * restarted.
+ */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectRedis } from '@posthorn/store';

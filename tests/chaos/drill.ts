@@ -1,4 +1,7 @@
-/** The drill of docs/backups.md during a chaos run: a backup is taken and restored, and publishers repeat what they published since. */
+/**
+ * The drill of docs/backups.md during a chaos run: a backup is taken and restored, and publishers repeat what they
+ * published since.
+ */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Publisher } from '@posthorn/client';
 import { eventually } from '@posthorn/testing';
@@ -46,7 +49,10 @@ export async function drill(
   return { begunAtMs, takenAtMs, restoredAtMs, 'time between backup and restore, s': spanS, ...figures };
 }
 
-/** Repeats every event that was confirmed since the backup was begun. Those that are not confirmed yet are being repeated anyway. */
+/**
+ * Repeats every event that was confirmed since the backup was begun. Those that are not confirmed yet are being
+ * repeated anyway.
+ */
 async function publishAgain(publishers: Publisher[], published: Map<string, Published>, { begunAtMs }: Backup) {
   const events = [...published.values()].filter(({ acceptedAtMs }) => Number(acceptedAtMs) >= begunAtMs);
   const repeating = publishers.map(async (publisher, own) => {

@@ -1,4 +1,6 @@
-/** Receivers of all kinds on one server, each at its own path, that remember every delivery and their response to it. */
+/**
+ * Receivers of all kinds on one server, each at its own path, that remember every delivery and their response to it.
+ */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Random } from './random.ts';

@@ -16,7 +16,10 @@ export interface ChaosOptions {
   /** How long disturbances last. */
   breakMs: number;
   eventsPerS: number;
-  /** Whether workers are also suspended: for some seconds, about as long as others need to take over, and for longer than a job's lock. */
+  /**
+   * Whether workers are also suspended: for some seconds, about as long as others need to take over, and for longer
+   * than a job's lock.
+   */
   suspend: boolean;
   /** Whether workers take over the jobs of a dead worker sooner. */
   eager: boolean;
@@ -31,9 +34,15 @@ export interface ChaosOptions {
 
 const TYPES = ['session.created', 'session.approved', 'session.declined', 'session.expired'] as const;
 const ENVIRONMENTS = ['sandbox', 'production'] as const;
-/** A job whose lock nobody has a lease for may wait up to 45 s. Nothing else waits longer for its next step, except on a busy machine. */
+/**
+ * A job whose lock nobody has a lease for may wait up to 45 s. Nothing else waits longer for its next step, except on a
+ * busy machine.
+ */
 const STUCK_AFTER_MS = 180_000;
-/** Longer than the lock of a job, so that another worker takes over a job that the suspended worker still considers its own. */
+/**
+ * Longer than the lock of a job, so that another worker takes over a job that the suspended worker still considers its
+ * own.
+ */
 const SUSPEND_MS = 33_000;
 
 export async function runChaos(options: ChaosOptions): Promise<Checked> {

@@ -1,4 +1,7 @@
-/** The Helm chart: rendered for each topology, checked against the schemas of Kubernetes, and read by the apps themselves. */
+/**
+ * The Helm chart: rendered for each topology, checked against the schemas of Kubernetes, and read by the apps
+ * themselves.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The schemas of Kubernetes and of its extensions that the chart uses, from Go modules; a field that no schema has is an error. */
+/**
+ * The schemas of Kubernetes and of its extensions that the chart uses, from Go modules; a field that no schema has is
+ * an error.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -91,7 +94,10 @@ function customKinds(text: string): [string, Schema][] {
   });
 }
 
-/** A copy of a schema in which every object with known properties has no others, as a server with strict validation wants it. */
+/**
+ * A copy of a schema in which every object with known properties has no others, as a server with strict validation
+ * wants it.
+ */
 function strict(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(strict);
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -1,4 +1,7 @@
-/** A container engine, if one works here and has the images that the Dockerfile starts from; it builds the image and runs containers. */
+/**
+ * A container engine, if one works here and has the images that the Dockerfile starts from; it builds the image and
+ * runs containers.
+ */
 import { execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -80,7 +80,10 @@ export function createConsumers(raw: Store, now: () => number) {
     // The order of due jobs is not modelled.
     jobQueues: { ...jobQueues, advanceRetries: async () => undefined },
 
-    /** The consumer of a worker. Every second job that ends takes the next one of its queue, and one that is parked may follow each. */
+    /**
+     * The consumer of a worker. Every second job that ends takes the next one of its queue, and one that is parked may
+     * follow each.
+     */
     consumerOf({ process, store, view: worker, handle }: WorkerOptions): TakeJob {
       const owner: Owner = { name: `worker${workers++}`, lostAtMs: undefined, generation: 0 };
       owners.set(process, owner);

@@ -1,4 +1,7 @@
-/** Maps each script that Redis has run to a step of the rules: the model takes the same step, and the result must be the same. */
+/**
+ * Maps each script that Redis has run to a step of the rules: the model takes the same step, and the result must be the
+ * same.
+ */
 import { expect } from '@jest/globals';
 import type { AttemptError, FailureReason } from '@posthorn/core';
 import { withFormat } from '../../packages/store/src/scripts.ts';

@@ -1,4 +1,7 @@
-/** Processes that can stop or die between any two steps: before every command to Redis, and before every job added to the queue. */
+/**
+ * Processes that can stop or die between any two steps: before every command to Redis, and before every job added to
+ * the queue.
+ */
 import type { Store } from '@posthorn/store';
 
 export interface Task {
@@ -19,7 +22,10 @@ export interface Process {
   run(deliveryId: string | undefined, work: (task: Task) => Promise<void>): void;
 }
 
-/** To detect when all processes are idle: `steps` is incremented by each step of any, `underWay` counts what takes several commands. */
+/**
+ * To detect when all processes are idle: `steps` is incremented by each step of any, `underWay` counts what takes
+ * several commands.
+ */
 export const activity = { steps: 0, underWay: 0, failure: undefined as unknown };
 
 /** A step of a process that takes several commands. */

@@ -1,4 +1,6 @@
-/** The real code over a real Redis; the test controls the queue, the receivers, the clock and the death of processes. */
+/**
+ * The real code over a real Redis; the test controls the queue, the receivers, the clock and the death of processes.
+ */
 import { expect } from '@jest/globals';
 import {
   type AddressEvent,
@@ -314,7 +316,9 @@ export class System {
     process.dead = true;
   }
 
-  /** Tries one of the waiting deliveries now, or sometimes another one, with a console that dies after `steps` steps. */
+  /**
+   * Tries one of the waiting deliveries now, or sometimes another one, with a console that dies after `steps` steps.
+   */
   async tryNow(which: number, steps: number): Promise<void> {
     const all = [...this.model.deliveries.keys()];
     const waiting = all.filter((id) => this.model.deliveries.get(id)!.status === 'waiting_for_retry');
@@ -346,7 +350,10 @@ export class System {
     process.dead = true;
   }
 
-  /** Cancels or continues one of the bulk replays, or cancels its whole batch, with a console that dies after `steps` steps. */
+  /**
+   * Cancels or continues one of the bulk replays, or cancels its whole batch, with a console that dies after `steps`
+   * steps.
+   */
   async decide(which: number, decision: 'cancel' | 'cancelBatch' | 'continue', steps: number): Promise<void> {
     const { items } = await listReplays(this.raw, {}, { limit: 20 });
     const one = items[which % Math.max(1, items.length)];
@@ -494,7 +501,10 @@ export class System {
     await this.checkPromises();
   }
 
-  /** Every bulk replay of which something is left counts the outcome of its deliveries, and has decided about each failed one. */
+  /**
+   * Every bulk replay of which something is left counts the outcome of its deliveries, and has decided about each
+   * failed one.
+   */
   private async checkReplays(): Promise<void> {
     const { items } = await listReplays(this.raw, {}, { limit: 250 });
     for (const { id, status, total, replayed, skipped, outcome } of items) {

@@ -1,4 +1,6 @@
-/** Mutations that Stryker does not make: numbers, the bounds of a regular expression's repetitions, elements of a list. */
+/**
+ * Mutations that Stryker does not make: numbers, the bounds of a regular expression's repetitions, elements of a list.
+ */
 import { parse } from '@babel/parser';
 import type { Mutant } from './mutant.ts';
 

@@ -31,7 +31,8 @@ export function luaMutants(file: string, source: string): Mutant[] {
   let previous = '';
   for (const { 0: token, index } of source.matchAll(TOKEN)) {
     if (token.startsWith('--')) continue;
-    // A minus before a number is its sign only after an operator or a bracket; in these files all are differences or -1.
+    // A minus before a number is its sign only after an operator or a bracket; in these files all are differences or
+    // -1.
     if (token in SWAPS) add('Operator', index, token, SWAPS[token]!);
     else if (token === 'not') add('Not', index, source.slice(index, index + 4), '');
     else if (/^\d/.test(token)) add('Number', index, token, String(Number(token) + 1));

@@ -123,7 +123,10 @@ function ownTree(): string {
   return tree;
 }
 
-/** Returns some of the mutants, spread evenly over the scripts and the same for the same seed; all of them if `count` is 0. */
+/**
+ * Returns some of the mutants, spread evenly over the scripts and the same for the same seed; all of them if `count` is
+ * 0.
+ */
 function sample(mutants: readonly Mutant[], count: number): Mutant[] {
   if (count === 0 || count >= mutants.length) return [...mutants];
   const { next } = random(options.seed);
@@ -157,7 +160,10 @@ function report(results: Record<string, Outcome[]>): void {
   writeFileSync(join(REPOSITORY, '.posthorn/mutate.json'), JSON.stringify(results, null, 1));
 }
 
-/** Stryker and its 150 packages are not in the repository's lock file, since nothing else needs them: they are installed at first use. */
+/**
+ * Stryker and its 150 packages are not in the repository's lock file, since nothing else needs them: they are installed
+ * at first use.
+ */
 function installStryker(): void {
   if (existsSync(join(import.meta.dirname, 'node_modules'))) return;
   say('Installing Stryker into tests/mutate (once) ...');

@@ -181,7 +181,10 @@ export const NAMED: readonly Named[] = [
   },
 ];
 
-/** Finds a named mutation in the current file. Throws unless its text is there exactly once: then the list is out of date. */
+/**
+ * Finds a named mutation in the current file. Throws unless its text is there exactly once: then the list is out of
+ * date.
+ */
 export function locate({ name, file, original, replacement }: Named): Mutant {
   const source = readFileSync(join(REPOSITORY, file), 'utf8');
   const [start, second] = [source.indexOf(original), source.lastIndexOf(original)];

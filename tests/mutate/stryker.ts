@@ -30,7 +30,10 @@ interface Position {
   column: number;
 }
 
-/** Mutates `files` (globs) and runs the tests `testMatch`. The instrumented code stays in the copy, so use it for nothing else. */
+/**
+ * Mutates `files` (globs) and runs the tests `testMatch`. The instrumented code stays in the copy, so use it for
+ * nothing else.
+ */
 export async function runStryker(
   tree: string,
   files: readonly string[],

@@ -1,4 +1,6 @@
-/** `npm run pictures`: makes the pictures of the documents, `docs/images`, from a running Posthorn with some customers. */
+/**
+ * `npm run pictures`: makes the pictures of the documents, `docs/images`, from a running Posthorn with some customers.
+ */
 import { join } from 'node:path';
 import { DAY_MS, durationBucket, MINUTE_MS } from '@posthorn/core';
 import { addCounts, openStore } from '@posthorn/store';

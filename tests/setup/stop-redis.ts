@@ -1,4 +1,6 @@
-/** Removes the keys that tests of this run have left, stops the Redis that was started for them, and removes its data. */
+/**
+ * Removes the keys that tests of this run have left, stops the Redis that was started for them, and removes its data.
+ */
 import { rmSync } from 'node:fs';
 import { connectRedis } from '@posthorn/store';
 import { TEST_REDIS_DIR } from './start-redis.ts';

@@ -1,4 +1,6 @@
-/** A fixture: what one release leaves in Redis, and what its API says about it. The next releases are tested with it. */
+/**
+ * A fixture: what one release leaves in Redis, and what its API says about it. The next releases are tested with it.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { connectRedis } from '@posthorn/store';

@@ -167,7 +167,10 @@ function describe([field, { from, to }]: [string, { from: unknown; to: unknown }
   return `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`;
 }
 
-/** Makes a change. Adds it to `done` before a validation, which may fail: the secret of a new subscription must be shown. */
+/**
+ * Makes a change. Adds it to `done` before a validation, which may fail: the secret of a new subscription must be
+ * shown.
+ */
 async function carryOut(
   client: Client,
   change: Change,

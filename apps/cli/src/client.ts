@@ -25,7 +25,9 @@ export interface Client {
 
 /** As long as a console keeps a connection without traffic: no call takes longer. */
 const RESPONSE_TIMEOUT_MS = 120_000;
-/** A refusal with 429 for at most so long, as that of the rate limit per second, is waited for: nothing was carried out. */
+/**
+ * A refusal with 429 for at most so long, as that of the rate limit per second, is waited for: nothing was carried out.
+ */
 const MAX_RETRY_AFTER_S = 2;
 /** Refusals in a row after which a call fails: others with this token then use the whole rate limit. */
 const MAX_REFUSALS = 10;

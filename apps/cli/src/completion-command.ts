@@ -46,7 +46,9 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Returns the branches of a shell's `case` for the options with values: their choices, or `otherwise` for any value. */
+/**
+ * Returns the branches of a shell's `case` for the options with values: their choices, or `otherwise` for any value.
+ */
 function valueBranches(commands: Completable[], offer: (choices: readonly string[]) => string, otherwise: string) {
   return commands.flatMap(({ name, options }) =>
     options

@@ -2,7 +2,9 @@
 import { createInterface } from 'node:readline/promises';
 import { UserError } from './user-error.ts';
 
-/** Resolves with whether the user agrees; Ctrl-C and Ctrl-D mean no. Throws `UserError` without an interactive terminal. */
+/**
+ * Resolves with whether the user agrees; Ctrl-C and Ctrl-D mean no. Throws `UserError` without an interactive terminal.
+ */
 export async function confirm(question: string): Promise<boolean> {
   // It has ended where the command has read a file from it.
   if (!process.stdin.isTTY || process.stdin.readableEnded)

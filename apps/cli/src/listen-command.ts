@@ -1,4 +1,6 @@
-/** The command `listen`: forwards events of the sandbox to a receiver under development, signed as workers sign them. */
+/**
+ * The command `listen`: forwards events of the sandbox to a receiver under development, signed as workers sign them.
+ */
 import { styleText } from 'node:util';
 import { type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import {

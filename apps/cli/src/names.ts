@@ -6,7 +6,10 @@ import type { Client } from './client.ts';
 /** Longer descriptions are cut off in tables. */
 const MAX_CUSTOMER_CHARACTERS = 40;
 
-/** Resolves with the names of subscriptions by id, without those that were deleted. Makes one call for every 250 of them. */
+/**
+ * Resolves with the names of subscriptions by id, without those that were deleted. Makes one call for every 250 of
+ * them.
+ */
 export async function namesOf(client: Client, ids: Iterable<string>): Promise<Map<string, SubscriptionName>> {
   const wanted = [...new Set(ids)];
   const names = new Map<string, SubscriptionName>();
@@ -25,7 +28,9 @@ export function customerOf({ description }: Pick<SubscriptionName, 'description'
 
 type OfAddress = Readonly<{ subscription_id: string }>;
 
-/** The columns of items that belong to an address: its customer, and its url, which comes last because it may be long. */
+/**
+ * The columns of items that belong to an address: its customer, and its url, which comes last because it may be long.
+ */
 export async function addressColumns(client: Client, items: readonly OfAddress[]) {
   const names = await namesOf(
     client,

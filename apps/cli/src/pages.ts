@@ -19,7 +19,9 @@ export async function* pages<T>(load: (cursor: string | undefined) => Promise<Pa
   } while (cursor !== undefined);
 }
 
-/** Shows the items of all pages. If one fails, shows those before it, since they stand for what was changed, and throws. */
+/**
+ * Shows the items of all pages. If one fails, shows those before it, since they stand for what was changed, and throws.
+ */
 export async function showAll<T>(parts: AsyncIterable<T[]>, show: (items: T[]) => void): Promise<T[]> {
   const items: T[] = [];
   try {

@@ -13,7 +13,10 @@ interface Rows<T> {
 export interface Printer {
   /** Whether it prints for programs: what only people see need not be read. */
   isJson(): boolean;
-  /** Prints a table with these columns, or `none` if there are no items. Says on stderr that there may be more than `limit` of them. */
+  /**
+   * Prints a table with these columns, or `none` if there are no items. Says on stderr that there may be more than
+   * `limit` of them.
+   */
   list<T>(items: T[], columns: Columns<T>, none: string, limit?: number): void;
   /** Returns a list whose items are printed as they come. The columns of its table are as wide as `expected` needs. */
   rows<T>(expected: T[], columns: Columns<T>): Rows<T>;
@@ -23,7 +26,9 @@ export interface Printer {
   say(line: string): void;
 }
 
-/** Returns a printer to stdout. `isJson` is called when something is printed: only then are the global options known. */
+/**
+ * Returns a printer to stdout. `isJson` is called when something is printed: only then are the global options known.
+ */
 export function createPrinter(isJson: () => boolean): Printer {
   const line = (text: string) => void process.stdout.write(`${text}\n`);
   return {

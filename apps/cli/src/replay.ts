@@ -100,7 +100,10 @@ export async function replayAll(
   }
 }
 
-/** On stderr, and only on a terminal, so that stdout holds nothing but the result. Until it stops, the terminal breaks no lines. */
+/**
+ * On stderr, and only on a terminal, so that stdout holds nothing but the result. Until it stops, the terminal breaks
+ * no lines.
+ */
 async function progressBar(): Promise<SingleBar> {
   // Loaded here, since no other command needs it.
   const { Presets, SingleBar } = await import('cli-progress');

@@ -25,7 +25,10 @@ function attemptNumber(given: string): number {
   return Number(given);
 }
 
-/** Returns a command for bash or zsh that sends exactly this request: with `-g`, since curl would expand `[1-9]` in the URL. */
+/**
+ * Returns a command for bash or zsh that sends exactly this request: with `-g`, since curl would expand `[1-9]` in the
+ * URL.
+ */
 function curlOf({ url, headers, body }: DeliveryRequest): string {
   const options = Object.entries(headers).map(([name, value]) => `  -H ${shellQuoted(`${name}: ${value}`)}`);
   return [`curl -g -i -X POST ${shellQuoted(url)}`, ...options, `  --data-raw ${shellQuoted(body)}`].join(' \\\n');

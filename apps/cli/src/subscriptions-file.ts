@@ -6,7 +6,10 @@ import { z } from 'zod';
 import { readText } from './read-text.ts';
 import { UserError } from './user-error.ts';
 
-/** Times that a file may use its anchors: ten for each subscription. Nested anchors, which can grow exponentially, exceed it soon. */
+/**
+ * Times that a file may use its anchors: ten for each subscription. Nested anchors, which can grow exponentially,
+ * exceed it soon.
+ */
 const MAX_ALIASES = 100_000;
 /** Mistakes that are printed: one that a template makes may stand in each of 10,000 subscriptions. */
 const MAX_MISTAKES = 20;

@@ -1,4 +1,7 @@
-/** Builds the operators' page. `npx vite apps/console/page` serves it during development; it needs a console on its usual port. */
+/**
+ * Builds the operators' page. `npx vite apps/console/page` serves it during development; it needs a console on its
+ * usual port.
+ */
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 

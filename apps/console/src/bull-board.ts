@@ -1,4 +1,7 @@
-/** Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server alone. */
+/**
+ * Serves Bull Board to operators, read-only (its buttons would break the schedule of deliveries) and from this server
+ * alone.
+ */
 import { AppError, isDecodable } from '@posthorn/core';
 import { parseFields } from '@posthorn/http';
 import type { JobQueues } from '@posthorn/queue';
@@ -43,7 +46,9 @@ async function loadBoard(jobQueues: JobQueues): Promise<RequestHandler> {
   return router;
 }
 
-/** Returns a router with the queues of all partitions, behind `guard`. Calls of Bull Board's API are behind `limit` too. */
+/**
+ * Returns a router with the queues of all partitions, behind `guard`. Calls of Bull Board's API are behind `limit` too.
+ */
 export function bullBoardRoutes(jobQueues: JobQueues, guard: RequestHandler, limit: RequestHandler): Router {
   const board = shareResult(() => loadBoard(jobQueues), Number.POSITIVE_INFINITY);
   const router = Router();
@@ -58,7 +63,10 @@ export function bullBoardRoutes(jobQueues: JobQueues, guard: RequestHandler, lim
 /** The element with which Bull Board's page loads its fonts from another server. */
 const FOREIGN_STYLES = /<link [^>]*href="https?:[^>]*>/g;
 
-/** A link above Bull Board, which has no place for one in sight. It has its own background, because Bull Board has two color schemes. */
+/**
+ * A link above Bull Board, which has no place for one in sight. It has its own background, because Bull Board has two
+ * color schemes.
+ */
 const BACK_LINK =
   '<a href="/" style="position:fixed;top:16px;left:50%;transform:translateX(-50%);z-index:1000;padding:6px 12px;border-radius:8px;background:#3b4fd8;color:#fff;font:14px system-ui,sans-serif;text-decoration:none">← Back to the console</a>';
 

@@ -4,7 +4,9 @@ import type { Request, Response } from 'express';
 import type { ConsoleContext } from './context.ts';
 import type { FeedHub, FeedItem } from './feed-hub.ts';
 
-/** How often a stream says that it is alive, and the session is checked. The page marks data that is older than 2.75 s. */
+/**
+ * How often a stream says that it is alive, and the session is checked. The page marks data that is older than 2.75 s.
+ */
 const HEARTBEAT_MS = 2_000;
 
 /** Proxies must pass on each event at once, as it is. */

@@ -12,7 +12,10 @@ import { loadResponses, readHealth, readP99, readRules, type Store, type StoredS
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 
-/** Returns the health of addresses as the API shows it, in their order. Takes two round trips to Redis, however many there are. */
+/**
+ * Returns the health of addresses as the API shows it, in their order. Takes two round trips to Redis, however many
+ * there are.
+ */
 export async function serializeHealth(
   context: ConsoleContext,
   subscriptions: readonly StoredSubscription[],

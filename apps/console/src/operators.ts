@@ -14,7 +14,10 @@ import { instant } from './instant.ts';
 import { readSession, SessionsInRedis } from './session-store.ts';
 
 export const SESSION_COOKIE = 'posthorn_session';
-/** Used over https. With this prefix, a browser accepts the cookie only from this host and over https (RFC 6265bis, section 4.1.3). */
+/**
+ * Used over https. With this prefix, a browser accepts the cookie only from this host and over https (RFC 6265bis,
+ * section 4.1.3).
+ */
 const SECURE_SESSION_COOKIE = `__Host-${SESSION_COOKIE}`;
 export const CSRF_HEADER = 'x-csrf-token';
 
@@ -133,7 +136,10 @@ export class Operators {
     return operator;
   }
 
-  /** Returns the operator of a token that was typed in. Throws `AppError` for an unknown token, or after too many of them. */
+  /**
+   * Returns the operator of a token that was typed in. Throws `AppError` for an unknown token, or after too many of
+   * them.
+   */
   #checkTyped(request: Request, kind: 'sign_in' | 'basic', token: string): { name: string } {
     const operator = this.#options.failures.checkTyped(request, kind, () => this.#find(token));
     if (operator) return operator;

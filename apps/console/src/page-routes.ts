@@ -28,7 +28,9 @@ export function pageRoutes(root = DIRECTORY): Router {
   return router;
 }
 
-/** Serves a folder, from the compressed files that the build has put beside the others. Without a build there are none. */
+/**
+ * Serves a folder, from the compressed files that the build has put beside the others. Without a build there are none.
+ */
 function files(folder: string, caching: { immutable?: boolean; maxAge: string }): RequestHandler {
   const serve = expressStaticGzip(folder, {
     enableBrotli: true,

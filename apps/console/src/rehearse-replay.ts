@@ -1,4 +1,7 @@
-/** Rehearses bulk replays: says how many deliveries would go to which address, how long that takes, and what speaks against it. */
+/**
+ * Rehearses bulk replays: says how many deliveries would go to which address, how long that takes, and what speaks
+ * against it.
+ */
 import { type AddressHealth, CANARY_DELIVERIES, FAST_MS, UNKNOWN_HEALTH } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import {

@@ -1,4 +1,7 @@
-/** Batches of bulk replays: checks the addresses that a caller names, and reads and serializes a batch with its progress. */
+/**
+ * Batches of bulk replays: checks the addresses that a caller names, and reads and serializes a batch with its
+ * progress.
+ */
 import { AppError, batchProgress, type FieldError, type ReplayBatch, StorageUnavailable } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
 import { loadBatchReplays, loadSubscriptions, type Store, type StoredSubscription } from '@posthorn/store';

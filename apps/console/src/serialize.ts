@@ -34,7 +34,9 @@ export async function serializeSubscription(
   return serialized;
 }
 
-/** Why a subscription has its status. While it resumes, the reason of its pause is kept: it counts if the trial fails. */
+/**
+ * Why a subscription has its status. While it resumes, the reason of its pause is kept: it counts if the trial fails.
+ */
 export function reasonOf({ resuming, statusReason }: Pick<StoredSubscription, 'resuming' | 'statusReason'>) {
   return resuming ? null : statusReason;
 }
@@ -140,7 +142,10 @@ export function serializeDelivery(delivery: StoredDelivery, retentionMs: number)
   };
 }
 
-/** Serializes a delivery with its attempts and what came back from them, and with the replays of its event to its address. */
+/**
+ * Serializes a delivery with its attempts and what came back from them, and with the replays of its event to its
+ * address.
+ */
 export function serializeDeliveryWithAttempts(
   delivery: StoredDelivery,
   responses: ReadonlyMap<number, CameBack>,

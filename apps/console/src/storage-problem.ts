@@ -47,7 +47,9 @@ export function storageProblem(store: Store): ErrorRequestHandler {
   };
 }
 
-/** Says whether the other partitions work: 30 s after the master with the record of the installation is away, none does. */
+/**
+ * Says whether the other partitions work: 30 s after the master with the record of the installation is away, none does.
+ */
 async function othersOf({ format, prefix }: Store): Promise<string> {
   try {
     await format.confirm();

@@ -1,4 +1,7 @@
-/** Traces operators' actions. An action on one event belongs to the trace of that event, any other to the trace of the call. */
+/**
+ * Traces operators' actions. An action on one event belongs to the trace of that event, any other to the trace of the
+ * call.
+ */
 import { eventIdOf, parseTraceparent, type TraceContext } from '@posthorn/core';
 import { toAppError } from '@posthorn/http';
 import { loadEvent, type StoredDelivery } from '@posthorn/store';

@@ -21,7 +21,10 @@ const MAX_SHOWN = 50;
 const MAX_FAILING = 1_000;
 /** The failing addresses whose records are read: the worst of all. */
 const MAX_FAILING_READ = 200;
-/** The newest paused addresses, among which those with the most held deliveries are looked for, and those whose records are read. */
+/**
+ * The newest paused addresses, among which those with the most held deliveries are looked for, and those whose records
+ * are read.
+ */
 const [MAX_PAUSED, MAX_PAUSED_READ] = [1_000, 100];
 /** Ids in an incident. */
 const MAX_IDS = 250;

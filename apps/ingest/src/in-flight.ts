@@ -10,7 +10,10 @@ import { knownOrNew, StorageUnavailable } from '@posthorn/core';
  */
 const MAX_IN_FLIGHT = 500;
 
-/** Limits what one publisher has in flight to one partition, or to all of them if one Redis has them all. First in, first out. */
+/**
+ * Limits what one publisher has in flight to one partition, or to all of them if one Redis has them all. First in,
+ * first out.
+ */
 class Line {
   #inFlight = 0;
   readonly #waiting: { weight: number; begin: () => void; reject: (error: unknown) => void }[] = [];

@@ -73,7 +73,10 @@ const FILLED_SHARE = 0.5;
 /** After this many outdated matches, an event is matched once more and stored without the check for changes. */
 const MAX_CHECKED_MATCHES = 2;
 
-/** `deliveries`: how many the event has. `conflict`: the id belongs to an event with other content in the same environment. */
+/**
+ * `deliveries`: how many the event has. `conflict`: the id belongs to an event with other content in the same
+ * environment.
+ */
 export type IngestResult =
   | { kind: 'accepted' | 'duplicate'; event: Event; deliveries: number }
   | { kind: 'conflict'; event: Event };
@@ -117,7 +120,8 @@ export async function ingestEvent(
   try {
     const { stored, result } = await matchAndStore(context, parsed, match, nowMs, trace);
     written = 'created' in result ? stored : result.kept;
-    // Before anything else can fail: the event takes memory whatever the publisher is told, and its repeats are not new.
+    // Before anything else can fail: the event takes memory whatever the publisher is told, and its repeats are not
+    // new.
     if ('created' in result) context.quota.count(publisher.name, event, stored.subscriptionIds.length);
     const completing =
       'created' in result

@@ -6,7 +6,10 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 /** Matched here, because express takes longer to match the path of a middleware and to strip it from the url. */
 const PUBLISHER_API = /^\/v1(?:[/?]|$)/i;
 
-/** The statuses that an event may get. Each publisher has a sample of each from the first scrape on, so that `rate()` sees its first event. */
+/**
+ * The statuses that an event may get. Each publisher has a sample of each from the first scrape on, so that `rate()`
+ * sees its first event.
+ */
 const EVENT_STATUSES = [200, 202, 403, 409, 413, 422, 429, 500, 503];
 
 /** Counts events of a publisher by the status that each got, on its own or in a batch. */

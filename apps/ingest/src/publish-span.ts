@@ -1,4 +1,6 @@
-/** Ends the span of a publication. The context of the span is stored with the event, so that every attempt is within it. */
+/**
+ * Ends the span of a publication. The context of the span is stored with the event, so that every attempt is within it.
+ */
 import { ENVIRONMENTS } from '@posthorn/core';
 import { toAppError } from '@posthorn/http';
 import type { Span, SpanShape } from '@posthorn/runtime';

@@ -1,4 +1,7 @@
-/** Counts attempts in memory and adds them to the installation's statistics in batches, so that an attempt costs no extra command. */
+/**
+ * Counts attempts in memory and adds them to the installation's statistics in batches, so that an attempt costs no
+ * extra command.
+ */
 import {
   type Attempt,
   addFailure,

@@ -1,4 +1,7 @@
-/** Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is accepted. */
+/**
+ * Sends notices: each as a log line, a metric and, if `NOTICE_URL` is set, a signed POST that is repeated until it is
+ * accepted.
+ */
 import {
   atMost,
   DAY_MS,
@@ -105,7 +108,8 @@ export function createNotifier(
 
   /**
    * Posts the next batch of logged notices, oldest first. If none is accepted, all notices wait: for a second if some
-   * were refused, since others may not be. If some are accepted, only the others wait. Returns whether there may be more.
+   * were refused, since others may not be. If some are accepted, only the others wait. Returns whether there may be
+   * more.
    */
   const post = async (partition: number): Promise<boolean> => {
     const [after, upTo] = [passed.get(partition), logged.get(partition)];
@@ -139,12 +143,16 @@ export function createNotifier(
   return async (stopping) => {
     const withNotices = await partitionsWithNotices(store);
     const some = partitions.filter((partition) => withNotices.has(partition));
-    // One after the other, since they share what `NOTICE_URL` can take. One whose master is away holds up none of the others.
+    // One after the other, since they share what `NOTICE_URL` can take. One whose master is away holds up none of the
+    // others.
     await eachInTurn(some, (partition) => sendAll(partition, stopping));
   };
 }
 
-/** Logs and counts notices that were dropped unsent. They are counted twice if the process dies before `reportedDropped`. */
+/**
+ * Logs and counts notices that were dropped unsent. They are counted twice if the process dies before
+ * `reportedDropped`.
+ */
 async function reportDropped({ store, logger, metrics }: NoticeContext, partition: number): Promise<void> {
   const count = await droppedNotices(store, partition);
   if (count === 0) return;
@@ -184,8 +192,8 @@ function subjectOf(notice: Notice) {
 }
 
 /**
- * Posts a notice. Returns `done` if it was accepted, was given up, or is not to be posted since `NOTICE_URL` is not set;
- * `refused` if the status may be about this notice alone; otherwise `failed`.
+ * Posts a notice. Returns `done` if it was accepted, was given up, or is not to be posted since `NOTICE_URL` is not
+ * set; `refused` if the status may be about this notice alone; otherwise `failed`.
  */
 async function postNotice(context: NoticeContext, notice: WaitingNotice): Promise<'done' | 'refused' | 'failed'> {
   if (context.to === undefined) return 'done';

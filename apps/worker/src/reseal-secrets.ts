@@ -1,4 +1,7 @@
-/** Seals every stored signing secret with the first encryption key, so that an older key can be removed from the settings. */
+/**
+ * Seals every stored signing secret with the first encryption key, so that an older key can be removed from the
+ * settings.
+ */
 import { StorageUnavailable } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import type { SecretBox } from '@posthorn/signing';

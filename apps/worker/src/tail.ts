@@ -1,4 +1,7 @@
-/** Writes attempts to the live tail, in batches and only while an operator watches. An attempt costs no command of its own. */
+/**
+ * Writes attempts to the live tail, in batches and only while an operator watches. An attempt costs no command of its
+ * own.
+ */
 import { type Attempt, type DeliveryStatus, eventIdOf } from '@posthorn/core';
 import { createRepeating, type Logger, type Service } from '@posthorn/runtime';
 import { type BegunAttempt, createFeedWriter, encodeTailEntry, type Store } from '@posthorn/store';

@@ -1,7 +1,9 @@
 /** Why an event was not published. */
 import type { PublishedEvent } from './event.ts';
 
-/** The base of all errors of this package. `eventId` is the id of the event, so that it can be published again under it. */
+/**
+ * The base of all errors of this package. `eventId` is the id of the event, so that it can be published again under it.
+ */
 export class PublishError extends Error {
   override name = 'PublishError';
   readonly eventId: string;
@@ -19,7 +21,9 @@ export class PublishError extends Error {
 export class EventRefused extends PublishError {
   override name = 'EventRefused';
   readonly status: number;
-  /** The problem document of the response, or what a proxy before Posthorn responded with: undefined if that is no JSON. */
+  /**
+   * The problem document of the response, or what a proxy before Posthorn responded with: undefined if that is no JSON.
+   */
   readonly problem: unknown;
 
   constructor(status: number, problem: unknown, eventId: string) {
@@ -42,12 +46,15 @@ export class PublisherClosed extends PublishError {
 }
 
 /**
- * Posthorn did not confirm the event in time, or the publisher was closed before it did. It may have been accepted: publish `event` again.
- * `cause` is what the last try failed with; undefined if there was none.
+ * Posthorn did not confirm the event in time, or the publisher was closed before it did. It may have been accepted:
+ * publish `event` again. `cause` is what the last try failed with; undefined if there was none.
  */
 export class NotConfirmed extends PublishError {
   override name = 'NotConfirmed';
-  /** The event as it was sent, with its `id` and `created_at`: with another time, its id would be refused as that of another event. */
+  /**
+   * The event as it was sent, with its `id` and `created_at`: with another time, its id would be refused as that of
+   * another event.
+   */
   readonly event: PublishedEvent;
 
   constructor(message: string, event: PublishedEvent, eventId: string, options?: ErrorOptions) {

@@ -1,11 +1,17 @@
 /** The options of a publisher: their limits and defaults. */
 
 export interface PublisherOptions {
-  /** Where ingest is, such as `https://ingest.example`, or with a path before `/v1`. Several are used in turn when one fails. */
+  /**
+   * Where ingest is, such as `https://ingest.example`, or with a path before `/v1`. Several are used in turn when one
+   * fails.
+   */
   url: string | readonly string[];
   /** The publisher key. */
   key: string;
-  /** How long an event is repeated before `publish` rejects with `NotConfirmed`, in milliseconds. A call in flight ends first. */
+  /**
+   * How long an event is repeated before `publish` rejects with `NotConfirmed`, in milliseconds. A call in flight ends
+   * first.
+   */
   giveUpAfterMs?: number | undefined;
   /** Time limit of one call, in milliseconds. */
   timeoutMs?: number | undefined;
@@ -53,7 +59,9 @@ export function settingsOf(options: PublisherOptions): Settings {
   return { ...limits, urls, key, timeoutMs, onFailure: options.onFailure ?? (() => {}) };
 }
 
-/** Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https, or has more than a path. */
+/**
+ * Returns a url without a slash at its end. Throws `TypeError` if it is none of http or https, or has more than a path.
+ */
 function baseUrl(url: string): string {
   if (!/^https?:\/\/[^/]/i.test(url))
     throw new TypeError(`The url of a publisher begins with http:// or https://, not ${JSON.stringify(url)}.`);

@@ -1,4 +1,7 @@
-/** The publisher: a bounded queue of events, sent in batches that form by themselves, and repeated until they are confirmed. */
+/**
+ * The publisher: a bounded queue of events, sent in batches that form by themselves, and repeated until they are
+ * confirmed.
+ */
 import { NotConfirmed, type PublishError, PublisherClosed, QueueFull } from './errors.ts';
 import type { Accepted, PublishedEvent } from './event.ts';
 import { MAX_TIMER_MS, type PublisherOptions, type Settings, settingsOf } from './options.ts';
@@ -7,16 +10,22 @@ import { UrlTurns } from './url-turns.ts';
 
 export interface Publisher {
   /**
-   * Resolves once the event is stored. Rejects with `EventRefused`, `QueueFull`, `PublisherClosed` or `NotConfirmed`. Until then the event
-   * is repeated, always under the same id, not before the time that `Retry-After` asks for (at most ten minutes). `traceparent` (W3C Trace
-   * Context) names the span to which the event belongs; an invalid one is left out.
+   * Resolves once the event is stored. Rejects with `EventRefused`, `QueueFull`, `PublisherClosed` or `NotConfirmed`.
+   * Until then the event is repeated, always under the same id, not before the time that `Retry-After` asks for (at
+   * most ten minutes). `traceparent` (W3C Trace Context) names the span to which the event belongs; an invalid one is
+   * left out.
    */
   publish(event: PublishedEvent, options?: { traceparent?: string | undefined }): Promise<Accepted>;
-  /** Resolves when the queue has room. Of several callers that wait, as many resolve, in order, as there is room for. */
+  /**
+   * Resolves when the queue has room. Of several callers that wait, as many resolve, in order, as there is room for.
+   */
   ready(): Promise<void>;
   /** Events that are not confirmed. */
   readonly pending: number;
-  /** Takes no more events, and resolves when all have been settled: after `withinMs`, those that are left reject with `NotConfirmed`. */
+  /**
+   * Takes no more events, and resolves when all have been settled: after `withinMs`, those that are left reject with
+   * `NotConfirmed`.
+   */
   close(withinMs?: number): Promise<void>;
 }
 
@@ -59,7 +68,10 @@ class QueuedPublisher implements Publisher {
   readonly #waitingForEnd: (() => void)[] = [];
   /** Sessions with events in flight, all of them in one call: what is published later of a session is sent later. */
   readonly #sessionsInFlight = new Set<string | undefined>();
-  /** The newest time that an event of each session was given, while it is not past: receivers tell by it which event is newer. */
+  /**
+   * The newest time that an event of each session was given, while it is not past: receivers tell by it which event is
+   * newer.
+   */
   readonly #newestMs = new Map<string | undefined, number>();
   #prunedAtMs = 0;
   #pending = 0;
@@ -126,7 +138,10 @@ class QueuedPublisher implements Publisher {
     });
   }
 
-  /** Lets those in that wait for room while there is some, one after the other: each has published its event before the next one. */
+  /**
+   * Lets those in that wait for room while there is some, one after the other: each has published its event before the
+   * next one.
+   */
   #letIn(): void {
     if (this.#isLettingIn) return;
     this.#isLettingIn = true;

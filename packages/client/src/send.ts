@@ -10,7 +10,10 @@ export interface SendOptions {
   signal: AbortSignal;
 }
 
-/** `again`: the event is not known to be accepted; a repetition may help. `alone`: its batch was refused; send it by itself. */
+/**
+ * `again`: the event is not known to be accepted; a repetition may help. `alone`: its batch was refused; send it by
+ * itself.
+ */
 export type Outcome = Accepted | PublishError | 'again' | 'alone';
 
 export interface Sent {
@@ -29,7 +32,10 @@ interface Result {
   error?: unknown;
 }
 
-/** Sends events in one call and resolves with an outcome for each. Never rejects: an error of the network is an outcome too. */
+/**
+ * Sends events in one call and resolves with an outcome for each. Never rejects: an error of the network is an outcome
+ * too.
+ */
 export async function sendEvents(
   { url, key, signal }: SendOptions,
   events: readonly { id: string; text: string; traceparent?: string | undefined }[],
@@ -62,15 +68,16 @@ export async function sendEvents(
     const failure = failed === -1 ? undefined : failureOf(results?.[failed]?.status ?? response.status, callUrl);
     return { outcomes, failure, retryAfterMs };
   } catch (error) {
-    // No response, or not all of it: whether the events were accepted is unknown, so they are sent again under the same ids.
+    // No response, or not all of it: whether the events were accepted is unknown, so they are sent again under the same
+    // ids.
     const failure = new Error(`The call of ${callUrl} failed: ${reasonOf(error as Error)}`, { cause: error });
     return { outcomes: events.map(() => 'again'), failure, retryAfterMs: undefined };
   }
 }
 
 /**
- * Reads a body until its end or the signal. Up to Node 22, fetch may forget its signal once the response has begun: what
- * connects them is garbage then.
+ * Reads a body until its end or the signal. Up to Node 22, fetch may forget its signal once the response has begun:
+ * what connects them is garbage then.
  */
 async function readText({ body }: Response, signal: AbortSignal): Promise<string> {
   const reader = body?.getReader();

@@ -1,4 +1,7 @@
-/** Decides which of a publisher's urls gets the next call, and when: one whose call failed rests while others have turns. */
+/**
+ * Decides which of a publisher's urls gets the next call, and when: one whose call failed rests while others have
+ * turns.
+ */
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 30_000;
@@ -68,7 +71,9 @@ function pauseAfter(failures: number): number {
   return spread(Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), MAX_PAUSE_MS) / 2);
 }
 
-/** Adds up to as much again by chance, at most 15 seconds, so that many publishers do not come back at the same moment. */
+/**
+ * Adds up to as much again by chance, at most 15 seconds, so that many publishers do not come back at the same moment.
+ */
 function spread(leastMs: number): number {
   const spreadMs = Math.min(leastMs, MAX_PAUSE_MS / 2) * Math.random();
   return Math.round(Math.min(leastMs + spreadMs, MAX_RETRY_AFTER_MS));

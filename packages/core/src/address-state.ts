@@ -43,7 +43,9 @@ export type AddressEvent =
   | { kind: 'url_changed' }
   /** By an operator. */
   | { kind: 'paused' | 'resumed' }
-  /** A delivery ended after its last attempt. `pauseAfter` is the number of consecutive failures that pauses an address. */
+  /**
+   * A delivery ended after its last attempt. `pauseAfter` is the number of consecutive failures that pauses an address.
+   */
   | { kind: 'delivery_failed'; pauseAfter: number }
   | { kind: 'delivery_succeeded' }
   /** The trial of a resume had its attempt; it has also succeeded if nothing was held. */
@@ -105,7 +107,10 @@ export function nextAddressState<T extends AddressState>(now: T, event: AddressE
   }
 }
 
-/** The reason and the count of a paused address are kept until the trial has succeeded, because its failure brings them back. */
+/**
+ * The reason and the count of a paused address are kept until the trial has succeeded, because its failure brings them
+ * back.
+ */
 function resumed<T extends AddressState>(now: T): T {
   if (now.resuming) return now;
   if (now.status === 'paused') return { ...now, status: 'active', resuming: true };

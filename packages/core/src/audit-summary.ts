@@ -8,7 +8,10 @@ const MAX_QUOTED = 120;
 
 type Detail = Readonly<Record<string, unknown>>;
 
-/** What each action did. The subject is the operator, who is shown beside it. Details of an older version may lack any field. */
+/**
+ * What each action did. The subject is the operator, who is shown beside it. Details of an older version may lack any
+ * field.
+ */
 const SUMMARIES: Record<AuditAction, (detail: Detail, atMs: number) => string> = {
   'subscription.created': createdText,
   'subscription.updated': (detail) => `Changed ${changesText(detail) || 'the subscription'}.`,

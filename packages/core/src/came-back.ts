@@ -52,7 +52,10 @@ export interface CameBack {
 /** Control characters but tab and newline, and those that change the direction of text. */
 const UNSAFE = /(?![\t\n])[\p{Cc}\p{Bidi_Control}]/gu;
 
-/** Returns text of a stranger that is safe to show, also on a terminal: line ends become newlines, other control characters U+FFFD. */
+/**
+ * Returns text of a stranger that is safe to show, also on a terminal: line ends become newlines, other control
+ * characters U+FFFD.
+ */
 export function plainText(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(UNSAFE, '\ufffd');
 }

@@ -1,7 +1,10 @@
 /** Decides what an attempt's outcome means for its delivery. Holds the default schedule of retries. */
 import type { AttemptError } from './delivery.ts';
 
-/** The schedule, in milliseconds: 1 m, 5 m, 30 m, 2 h, 12 h (specification 8). Its length plus one is the attempts allowed. */
+/**
+ * The schedule, in milliseconds: 1 m, 5 m, 30 m, 2 h, 12 h (specification 8). Its length plus one is the attempts
+ * allowed.
+ */
 export const DEFAULT_RETRY_DELAYS_MS: readonly number[] = [60_000, 300_000, 1_800_000, 7_200_000, 43_200_000];
 /** Attempts allowed by the default schedule. */
 export const DEFAULT_MAX_ATTEMPTS = DEFAULT_RETRY_DELAYS_MS.length + 1;

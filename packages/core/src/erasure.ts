@@ -1,4 +1,6 @@
-/** The erasure: removes the payloads of an event, a session, a reference or a user from everything that Posthorn stores. */
+/**
+ * The erasure: removes the payloads of an event, a session, a reference or a user from everything that Posthorn stores.
+ */
 import { DAY_MS, HOUR_MS } from './basics/time.ts';
 import type { Environment } from './event.ts';
 import { SEARCH_FIELDS } from './search-terms.ts';
@@ -30,7 +32,9 @@ const COUNT_WITHIN_MS = DAY_MS;
  */
 const LAST_PASS_AFTER_MS = 60_000;
 
-/** A running erasure ends this long after its cancellation: an event that was being erased is done and counted by then. */
+/**
+ * A running erasure ends this long after its cancellation: an event that was being erased is done and counted by then.
+ */
 const CANCELLED_AFTER_MS = 10_000;
 
 /** What was found, and what was done. All are counts. */
@@ -39,7 +43,10 @@ export interface ErasureCounts {
   events: number;
   deliveries: number;
   unsent: number;
-  /** Events whose payload was erased, their deliveries, those that the erasure ended, and the deliveries whose responses were deleted. */
+  /**
+   * Events whose payload was erased, their deliveries, those that the erasure ended, and the deliveries whose responses
+   * were deleted.
+   */
   erasedEvents: number;
   erasedDeliveries: number;
   endedDeliveries: number;
@@ -71,7 +78,9 @@ export interface Erasure {
   finishedAtMs: number | null;
 }
 
-/** The passes over all events that an erasure needs at this time: one to count, and a last one after its confirmation. */
+/**
+ * The passes over all events that an erasure needs at this time: one to count, and a last one after its confirmation.
+ */
 export function passesNeeded(
   { field, confirmedAtMs }: Pick<Erasure, 'field' | 'confirmedAtMs'>,
   nowMs: number,
@@ -81,7 +90,10 @@ export function passesNeeded(
   return confirmedAtMs !== null && nowMs >= confirmedAtMs + LAST_PASS_AFTER_MS ? 2 : 1;
 }
 
-/** What an erasure becomes next, from the passes that are done and the events that are left to erase; undefined: it stays as it is. */
+/**
+ * What an erasure becomes next, from the passes that are done and the events that are left to erase; undefined: it
+ * stays as it is.
+ */
 export function nextErasureStatus(
   erasure: Erasure,
   passes: number,

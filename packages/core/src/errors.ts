@@ -64,7 +64,9 @@ export class AppError extends Error {
   }
 }
 
-/** Why a process can't start, or go on, with a message for the person who starts it, and the exit code of the process. */
+/**
+ * Why a process can't start, or go on, with a message for the person who starts it, and the exit code of the process.
+ */
 export class StartError extends Error {
   override name = 'StartError';
   readonly exitCode: number;

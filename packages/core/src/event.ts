@@ -23,11 +23,16 @@ export type EventType = (typeof EVENT_TYPES)[number];
 /** The types a publisher may send. */
 export const SESSION_EVENT_TYPES = EVENT_TYPES.filter((type) => type !== TEST_EVENT_TYPE);
 
-/** The environments that produce events. Records store positions, and how many there are: one more needs a stored format. */
+/**
+ * The environments that produce events. Records store positions, and how many there are: one more needs a stored
+ * format.
+ */
 export const ENVIRONMENTS = ['sandbox', 'production'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
-/** An event as accepted. `dataJson` is the compact JSON text of `data`, kept as text so that no byte of it can change. */
+/**
+ * An event as accepted. `dataJson` is the compact JSON text of `data`, kept as text so that no byte of it can change.
+ */
 export interface Event {
   id: string;
   type: EventType;
@@ -99,7 +104,10 @@ const metadata = z
   })
   .meta({ override: { type: 'object', additionalProperties: { type: 'string' } } });
 
-/** The session snapshot, section 2.2 of the specification: `id` and `status` required, the rest of the right type when present. */
+/**
+ * The session snapshot, section 2.2 of the specification: `id` and `status` required, the rest of the right type when
+ * present.
+ */
 export const sessionSnapshotSchema = z.looseObject({
   id: z.string().min(1).max(256).describe('Session identifier'),
   status: z.string().min(1).max(128).describe('Session status at the time of the event'),

@@ -1,4 +1,7 @@
-/** The health of an address: whether its attempts fail now, since when and with what. The script add-address-counts keeps it. */
+/**
+ * The health of an address: whether its attempts fail now, since when and with what. The script add-address-counts
+ * keeps it.
+ */
 import type { AttemptError } from './delivery.ts';
 
 export const HEALTH_STATES = ['unknown', 'healthy', 'failing'] as const;
@@ -9,7 +12,10 @@ export const HEALTH_RUN = 10;
 /** The recent time over which the success rate is taken. The rate counts from `HEALTH_RUN` attempts on. */
 export const HEALTH_MINUTES = 15;
 
-/** An address is fast if its attempts take less than this on average, in milliseconds: it does not share the slots of its host. */
+/**
+ * An address is fast if its attempts take less than this on average, in milliseconds: it does not share the slots of
+ * its host.
+ */
 export const FAST_MS = 100;
 
 /** One kind of failure of an address: how often, since when, and the newest attempt that failed so. */

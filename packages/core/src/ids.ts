@@ -23,7 +23,8 @@ export function newErasureId(): string {
 /** A new event id: `evt_` and a UUIDv7, so that ids made later sort later. */
 export function newEventId(nowMs: number): string {
   const time = nowMs.toString(16).padStart(12, '0');
-  // The random part of a UUIDv4, whose bits behind the version are those of a UUIDv7. Node keeps random bytes for these in stock.
+  // The random part of a UUIDv4, whose bits behind the version are those of a UUIDv7. Node keeps random bytes for these
+  // in stock.
   return `evt_${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
@@ -31,7 +32,10 @@ const LAST_DIGITS = 3;
 const ENDINGS = 16 ** LAST_DIGITS;
 const lastDigits = (ending: number) => ending.toString(16).padStart(LAST_DIGITS, '0');
 
-/** How the hash of an id changes when its last digits are these in place of zeros, whatever precedes them: a CRC is linear. */
+/**
+ * How the hash of an id changes when its last digits are these in place of zeros, whatever precedes them: a CRC is
+ * linear.
+ */
 let changes: Uint32Array | undefined;
 
 /**
@@ -101,7 +105,9 @@ export function isJoint(ref: EventRef): boolean {
   return JOINT_REF.test(ref);
 }
 
-/** The joint reference of the event whose only delivery has this id; undefined if the delivery has a record of its own. */
+/**
+ * The joint reference of the event whose only delivery has this id; undefined if the delivery has a record of its own.
+ */
 export function jointRefOf(deliveryId: string): EventRef | undefined {
   const end = JOINT_DELIVERY_ID.exec(deliveryId)?.[1];
   return end === undefined ? undefined : (`/${end}` as EventRef);
@@ -155,7 +161,10 @@ export function deliveryIdPrefix(subscriptionId: string): string {
 /** The length of what `deliveryIdPrefix` returns. */
 export const DELIVERY_ID_PREFIX_LENGTH = deliveryIdPrefix('').length;
 
-/** A new id of a bulk replay of one subscription's deliveries; carries the subscription's partition hash like a delivery's. */
+/**
+ * A new id of a bulk replay of one subscription's deliveries; carries the subscription's partition hash like a
+ * delivery's.
+ */
 export function newReplayId(subscriptionId: string): string {
   return `rpl_${hashText(subscriptionId)}${randomBytes(15).toString('base64url')}`;
 }

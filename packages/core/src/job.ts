@@ -68,7 +68,10 @@ export interface LockedJob extends LockTimes {
   token: string;
   /** Identifies the lock of the next job; undefined: none is taken. */
   nextToken: string | undefined;
-  /** Identifies the locks of parked deliveries of the same address that are taken; undefined: none is. Only with a success. */
+  /**
+   * Identifies the locks of parked deliveries of the same address that are taken; undefined: none is. Only with a
+   * success.
+   */
   laneToken?: string | undefined;
 }
 

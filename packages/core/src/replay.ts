@@ -13,7 +13,10 @@ export type ReplayStatus = (typeof REPLAY_STATUSES)[number];
 /** The deliveries that a replay with a canary makes before it goes on. */
 export const CANARY_DELIVERIES = 5;
 
-/** Which failed deliveries a bulk replay covers; null stands for any value. Times of failure in milliseconds, both ends included. */
+/**
+ * Which failed deliveries a bulk replay covers; null stands for any value. Times of failure in milliseconds, both ends
+ * included.
+ */
 export interface ReplayFilter {
   eventType: EventType | null;
   error: FailureReason | null;

@@ -30,7 +30,10 @@ export interface Subscription extends AddressState {
   /** The name that the operators chose for it; its id follows from it. Null for most. */
   key: string | null;
   url: string;
-  /** `'all'` or a non-empty selection of the session types; `webhook.test` goes to one address on request, whatever it selected. */
+  /**
+   * `'all'` or a non-empty selection of the session types; `webhook.test` goes to one address on request, whatever it
+   * selected.
+   */
   eventTypes: 'all' | SessionEventType[];
   environment: SubscriptionEnvironment;
   description: string;
@@ -38,7 +41,10 @@ export interface Subscription extends AddressState {
   updatedAtMs: number;
   /** The last resume, since its last change of status by an operator or a validation; null where there was none. */
   lastResume: LastResume | null;
-  /** When it was last paused; a resume that failed does not count. Null if it is not paused, or was paused by release 0.1.0. */
+  /**
+   * When it was last paused; a resume that failed does not count. Null if it is not paused, or was paused by release
+   * 0.1.0.
+   */
   pausedAtMs: number | null;
 }
 

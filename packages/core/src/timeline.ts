@@ -22,7 +22,8 @@ export function outOfOrder(items: readonly TimelineItem[]): { events: Set<string
   for (const events of sessions.values()) {
     let earliestMs = Number.POSITIVE_INFINITY;
     const arrivals = new Map<string, number>();
-    // From the newest event back: what is known is the earliest acceptance, and the earliest arrival at each address, of all later events.
+    // From the newest event back: what is known is the earliest acceptance, and the earliest arrival at each address,
+    // of all later events.
     const instants = Map.groupBy(events, ({ createdAtMs }) => createdAtMs);
     for (const createdAtMs of [...instants.keys()].sort((a, b) => b - a)) {
       const sameInstant = instants.get(createdAtMs) ?? [];

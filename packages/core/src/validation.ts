@@ -10,6 +10,8 @@ export interface Validation extends CameBack {
   atMs: number;
   outcome: ValidationOutcome;
   statusCode: number | null;
-  /** Why a delivery with this result would have failed; an acceptable address may still respond with an error status. */
+  /**
+   * Why a delivery with this result would have failed; an acceptable address may still respond with an error status.
+   */
   error: AttemptError | null;
 }

@@ -1,4 +1,7 @@
-/** The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on its keys. */
+/**
+ * The order in which jobs of a real BullMQ are handed out, and that BullMQ and the scripts of packages/store agree on
+ * its keys.
+ */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { DAY_MS, HOUR_MS, type NextJob, StorageUnavailable, type Take } from '@posthorn/core';
 import { Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';

@@ -1,4 +1,7 @@
-/** Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with them. */
+/**
+ * Workers that die, are suspended, or only wait for Redis: who has their jobs then, and what they may still do with
+ * them.
+ */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Claim, Consumer, type ConsumerOptions, type JobOutcome, type JobQueues } from '@posthorn/queue';
 import { type FoundJob, finishJob, putBackLost, type Store, takeJobs, watchWorkers } from '@posthorn/store';

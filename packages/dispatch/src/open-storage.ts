@@ -20,8 +20,8 @@ import {
 const FAIL_FAST_AFTER_MS = 5_000;
 
 /**
- * How long an address counts as newly failing. One with little traffic needs hours for the failures with which a failing
- * period begins, and the period begins at the first of them.
+ * How long an address counts as newly failing. One with little traffic needs hours for the failures with which a
+ * failing period begins, and the period begins at the first of them.
  */
 const NEWLY_FAILING_MS = 6 * HOUR_MS;
 

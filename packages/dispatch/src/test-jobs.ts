@@ -1,4 +1,7 @@
-/** For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and jobs. */
+/**
+ * For tests of the scripts that take and end jobs: the store of test-deliveries.ts with a queue, an address in it, and
+ * jobs.
+ */
 import { afterEach, beforeEach } from '@jest/globals';
 import { type DeliveryJob, type EventRef, type NextJob, partitionOf } from '@posthorn/core';
 import { createJobQueues, type JobQueues } from '@posthorn/queue';

@@ -46,7 +46,9 @@ interface Route<P extends Fields, Q extends Fields, B extends Body> {
   problems?: readonly ErrorCode[];
   /** Needs no authentication. */
   open?: boolean;
-  /** Resolves with the body, which is sent as JSON; undefined sends no body. May set another status than the default. */
+  /**
+   * Resolves with the body, which is sent as JSON; undefined sends no body. May set another status than the default.
+   */
   handle(input: RouteInput<P, Q, B>): Promise<unknown>;
 }
 
@@ -113,7 +115,10 @@ export function createApi(options: {
     /** The handlers of the routes that have no parameters. */
     direct: direct as DirectRoutes,
 
-    /** Returns functions that add routes under a tag. In a path, parameters are in braces, as in OpenAPI: `/v1/events/{id}`. */
+    /**
+     * Returns functions that add routes under a tag. In a path, parameters are in braces, as in OpenAPI:
+     * `/v1/events/{id}`.
+     */
     tagged(tag: string) {
       tags.add(tag);
       const adder =
@@ -186,7 +191,10 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
     : [handle];
 }
 
-/** Like express's `json`, without its settings and its comparison with conditional requests, which take a tenth of a small call. */
+/**
+ * Like express's `json`, without its settings and its comparison with conditional requests, which take a tenth of a
+ * small call.
+ */
 function sendJson(response: Response, body: unknown): void {
   const text = JSON.stringify(body);
   const type = 'application/json; charset=utf-8';

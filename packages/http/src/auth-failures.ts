@@ -82,7 +82,10 @@ function clientOf(request: Request): string {
   return ipNetwork(request.ip ?? 'unknown');
 }
 
-/** Counts the failures of each client in a window that starts with its first one. `memo` returns the counter of a client. */
+/**
+ * Counts the failures of each client in a window that starts with its first one. `memo` returns the counter of a
+ * client.
+ */
 function createFailureCounts(windowMs: number) {
   return new LRUCache<string, { count: number }>({
     ...atMost(MAX_CLIENTS),

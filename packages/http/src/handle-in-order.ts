@@ -1,4 +1,6 @@
-/** Handles the requests of each connection in order, limits what waits behind them, and answers what is not valid HTTP. */
+/**
+ * Handles the requests of each connection in order, limits what waits behind them, and answers what is not valid HTTP.
+ */
 import { IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -182,7 +184,9 @@ function lingerOnClose(socket: Socket, connection: Connection): void {
   };
 }
 
-/** Closes the connection if too many chunks of a request are not read. Node would keep or discard them without counting. */
+/**
+ * Closes the connection if too many chunks of a request are not read. Node would keep or discard them without counting.
+ */
 function limitUnread(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
   const isAllowed = () => {
     connection.unreadChunks += 1;

@@ -21,7 +21,10 @@ const KEEP_ALIVE_MS = 65_000;
 
 /** Interval of closing unused connections while the server stops. */
 const CLOSE_UNUSED_EVERY_MS = 50;
-/** Maximum number of connections that wait to be accepted, if the system allows that many. Others must retry after seconds. */
+/**
+ * Maximum number of connections that wait to be accepted, if the system allows that many. Others must retry after
+ * seconds.
+ */
 const BACKLOG = 4_096;
 /** Further connections are closed when they arrive. Each takes some kilobytes. */
 const MAX_CONNECTIONS = 10_000;
@@ -43,7 +46,9 @@ export function createExpress(trustedProxies: readonly string[] = []): Express {
   return app;
 }
 
-/** Headers for parts and versions of files. Files here are small and sent whole; express would turn them into errors. */
+/**
+ * Headers for parts and versions of files. Files here are small and sent whole; express would turn them into errors.
+ */
 const CONDITIONS = ['range', 'if-match', 'if-unmodified-since'] as const;
 const ignoreConditions: RequestHandler = (request, _response, next) => {
   for (const name of CONDITIONS) if (request.headers[name] !== undefined) delete request.headers[name];

@@ -7,7 +7,10 @@ const IPV6_PREFIX_BYTES = 8;
 /** An address in `X-Forwarded-For` as some proxies write it: with a port, and IPv6 in brackets. */
 const WITH_PORT = /^(?:([\d.]+):\d+|\[([^\]]+)\](?::\d+)?)$/;
 
-/** Returns an IPv4 address unchanged (also one mapped into IPv6), the /64 of an IPv6 address, or `unknown` for other text. */
+/**
+ * Returns an IPv4 address unchanged (also one mapped into IPv6), the /64 of an IPv6 address, or `unknown` for other
+ * text.
+ */
 export function ipNetwork(address: string): string {
   const [, ipv4, ipv6] = WITH_PORT.exec(address) ?? [];
   const text = (ipv4 ?? ipv6 ?? address).replace(/%.*$/, '');

@@ -7,7 +7,10 @@ import type { Budget } from './budget.ts';
 /** A budget that requests use while their bodies arrive. */
 export interface BodyBudget {
   budget: Budget;
-  /** Returns how much of the budget a request uses after so many bytes of its body. At least 1, also for a body of unknown length. */
+  /**
+   * Returns how much of the budget a request uses after so many bytes of its body. At least 1, also for a body of
+   * unknown length.
+   */
   weigh(bytes: number): number;
 }
 
@@ -21,7 +24,9 @@ const LARGE_BYTES = 16 * 1024;
  * more; 8 MiB in packets are 6,000.
  */
 const MAX_PIECES = 16_384;
-/** Each time this many pieces have come, they are joined: the object for a small piece takes more memory than its bytes. */
+/**
+ * Each time this many pieces have come, they are joined: the object for a small piece takes more memory than its bytes.
+ */
 const JOINED_PIECES = 128;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

@@ -23,7 +23,10 @@ export function toAppError(error: unknown): AppError {
   return new AppError('internal', 'Internal error; it has been logged.', { cause: error });
 }
 
-/** Returns the error for a call that failed because of the storage. `detail` replaces the usual text, unless Redis is full. */
+/**
+ * Returns the error for a call that failed because of the storage. `detail` replaces the usual text, unless Redis is
+ * full.
+ */
 export function storageUnavailable(cause: Error, detail = 'Storage is unavailable; retry shortly.'): AppError {
   // The error of a full Redis. Only a person can make room, so the text does not advise to retry.
   const isFull = cause.message.startsWith('OOM ');
@@ -44,7 +47,10 @@ const MAX_FIELD_ERRORS = 20;
 /** A path is truncated to this length, because a key may be as long as the body. */
 const MAX_PATH_LENGTH = 200;
 
-/** Returns the problem document of an error. It lists at most `maxFields` invalid fields and says how many more there are. */
+/**
+ * Returns the problem document of an error. It lists at most `maxFields` invalid fields and says how many more there
+ * are.
+ */
 export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): Record<string, unknown> {
   return {
     type: 'about:blank',
@@ -101,7 +107,10 @@ function listFields({ listed, more }: FieldErrors, maxFields: number): FieldErro
   return left === 0 ? listed : [...listed.slice(0, maxFields), rest];
 }
 
-/** Returns the invalid fields of a failed validation with dotted paths: the first `MAX_FIELD_ERRORS`, and how many more there are. */
+/**
+ * Returns the invalid fields of a failed validation with dotted paths: the first `MAX_FIELD_ERRORS`, and how many more
+ * there are.
+ */
 export function fieldErrors(error: z.ZodError): FieldErrors {
   const listed: FieldError[] = [];
   let more = 0;

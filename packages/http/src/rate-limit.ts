@@ -22,7 +22,10 @@ if leftMs < 0 or leftMs > windowMs then
 end
 return {redis.call('INCRBY', KEYS[1], ARGV[1]), leftMs}`;
 
-/** A call does not wait longer for its count: in a Redis Cluster, that may be on a master that hangs, and all else on others. */
+/**
+ * A call does not wait longer for its count: in a Redis Cluster, that may be on a master that hangs, and all else on
+ * others.
+ */
 const MAX_WAIT_MS = 500;
 
 /** Returns a limit per second and caller, or undefined if `perSecond` is 0. */

@@ -16,7 +16,10 @@ interface ApiOptions {
   /** Rejects if the process cannot do its work. */
   checkReady: () => Promise<unknown>;
   logger: Logger;
-  /** All middleware that runs before `api.router`. With it, `api.router` is added here, and its usual routes bypass express (shortcut.ts). */
+  /**
+   * All middleware that runs before `api.router`. With it, `api.router` is added here, and its usual routes bypass
+   * express (shortcut.ts).
+   */
   before?: readonly RequestHandler[];
   /** Adds the app's middleware and, without `before`, `api.router`. Errors and unknown paths are handled after it. */
   addRoutes: (app: Express) => void;

@@ -40,7 +40,9 @@ export function createEndings(options: EndingsOptions) {
     return backend;
   };
   const limitedQueues = new LimitedQueues(options);
-  /** For a job that has ended without taking another one. Never rejects: workers look by themselves every few seconds. */
+  /**
+   * For a job that has ended without taking another one. Never rejects: workers look by themselves every few seconds.
+   */
   const wakeIfLimited = (partition: number) => limitedQueues.wake(partition).catch(onError);
   const checking = new Set<number>();
   return {
@@ -133,7 +135,10 @@ export function errorOfCode(code: number, jobId: string): Error {
   return Object.assign(new Error(`Could not end job ${jobId}: ${ErrorCode[code] ?? code}`), { code });
 }
 
-/** An error of one job, with the job's id; as it is if Redis is unavailable, or if it is one of BullMQ's, which names the job. */
+/**
+ * An error of one job, with the job's id; as it is if Redis is unavailable, or if it is one of BullMQ's, which names
+ * the job.
+ */
 export function errorOfJob(error: unknown, jobId: string): Error {
   const typed = typedError(error);
   if (typed instanceof StorageUnavailable || 'code' in typed) return typed;

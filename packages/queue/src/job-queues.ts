@@ -1,4 +1,7 @@
-/** The queues of all partitions: finds and counts jobs, and moves retries ahead. Scripts of the store add and remove them. */
+/**
+ * The queues of all partitions: finds and counts jobs, and moves retries ahead. Scripts of the store add and remove
+ * them.
+ */
 import { deliveryIdPrefix, QUEUE_NAME } from '@posthorn/core';
 import { ErrorCode, type Job, Queue } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';

@@ -46,7 +46,9 @@ const isPowerOfTwo = (n: number) => (n & (n - 1)) === 0;
 
 export function createLostReplies(
   options: LostRepliesOptions & {
-    /** Redis is asked after this time and after 2, 4, 8, … times as long. After an error it is asked again in this time. */
+    /**
+     * Redis is asked after this time and after 2, 4, 8, … times as long. After an error it is asked again in this time.
+     */
     askLostMs: number;
     /**
      * Redis is asked for at least this long: it may run commands of a broken connection after those of the next

@@ -239,10 +239,10 @@ export class Partitions {
   }
 
   /**
-   * Whether the slot of a partition's job that ends goes to another one. It does if that one is to be asked; or, where no
-   * slot is free, if it has jobs and less than its share, and would be poorer with the slot (`wealthWith`) than this one
-   * is (or not wealthier, once this one has had the odd slot for `ODD_SLOT_MS`). The other one is owed the slot, so that
-   * many jobs that end at once don't give up more than it lacks.
+   * Whether the slot of a partition's job that ends goes to another one. It does if that one is to be asked; or, where
+   * no slot is free, if it has jobs and less than its share, and would be poorer with the slot (`wealthWith`) than this
+   * one is (or not wealthier, once this one has had the odd slot for `ODD_SLOT_MS`). The other one is owed the slot, so
+   * that many jobs that end at once don't give up more than it lacks.
    */
   #givesUpFor(partition: Partition, nowMs: number, each: number): boolean {
     const wealth = wealthWith(partition.active, partition);

@@ -1,6 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** rawBody: the bytes as received. header: Service-Signature. Returns whether it is signed with the secret, at most 300 s from now. */
+/**
+ * rawBody: the bytes as received. header: Service-Signature. Returns whether it is signed with the secret, at most 300
+ * s from now.
+ */
 export function verify(rawBody, header, secret, now = Date.now() / 1000) {
   // With an empty secret, anybody could sign.
   if (!header || secret === '') return false;

@@ -4,8 +4,8 @@
 const FIRST_BYTES = 4096;
 
 /**
- * Returns a collector of at most `maxBytes`. It copies each chunk: a body in chunks of a byte, each kept as an object, takes hundreds of
- * times its size.
+ * Returns a collector of at most `maxBytes`. It copies each chunk: a body in chunks of a byte, each kept as an object,
+ * takes hundreds of times its size.
  */
 export function collectBody(maxBytes: number) {
   let bytes = new Uint8Array(FIRST_BYTES);

@@ -1,4 +1,6 @@
-/** Receives Posthorn's webhooks. It needs nothing but Web Crypto. Adapters for Node's servers: `./node`, `./fastify`. */
+/**
+ * Receives Posthorn's webhooks. It needs nothing but Web Crypto. Adapters for Node's servers: `./node`, `./fastify`.
+ */
 export { fetchHandler } from './adapters/fetch.ts';
 export {
   parseEvent,

@@ -1,4 +1,7 @@
-/** A receiver as specification 4.1 recommends it: verify, respond at once, then process each event once, and never an outdated one. */
+/**
+ * A receiver as specification 4.1 recommends it: verify, respond at once, then process each event once, and never an
+ * outdated one.
+ */
 import { parseEvent, type WebhookEvent } from './events.ts';
 import { verifySignature } from './signature.ts';
 import { memoryStore, type ReceiverStore } from './stores.ts';
@@ -12,11 +15,14 @@ const PROBE = '{}';
 type Secrets = string | readonly string[];
 
 export interface ReceiverOptions {
-  /** The signing secret, several during a rotation, or a function that returns them. If it throws, deliveries get 503. */
+  /**
+   * The signing secret, several during a rotation, or a function that returns them. If it throws, deliveries get 503.
+   */
   secrets: Secrets | (() => Secrets | Promise<Secrets>);
   /**
-   * Processes an event. The response has been sent; nothing waits for it, so it may take its time. If it throws, `onError` is called, and
-   * another delivery of the event is processed; Posthorn sends none by itself, since this one has succeeded.
+   * Processes an event. The response has been sent; nothing waits for it, so it may take its time. If it throws,
+   * `onError` is called, and another delivery of the event is processed; Posthorn sends none by itself, since this one
+   * has succeeded.
    */
   onEvent: (event: WebhookEvent, delivery: DeliveryInfo) => void | Promise<void>;
   /**
@@ -27,8 +33,9 @@ export interface ReceiverOptions {
   /** Remembers events and sessions. By default in memory, which is enough for one process. */
   store?: ReceiverStore | undefined;
   /**
-   * What to do with an event that is older than another one of the same session whose turn has come, even if `onEvent` threw for that.
-   * `skip` (the default) never processes it: the newest state of a session wins. `process` processes events as they come.
+   * What to do with an event that is older than another one of the same session whose turn has come, even if `onEvent`
+   * threw for that. `skip` (the default) never processes it: the newest state of a session wins. `process` processes
+   * events as they come.
    */
   outdated?: 'skip' | 'process' | undefined;
   /** How far the time of a signature may be from now, in seconds. */
@@ -77,8 +84,8 @@ export interface Receiver {
 }
 
 /**
- * Returns a receiver; an adapter connects it to a server. Throws `TypeError` without `onEvent`, without a secret, unless
- * `secrets` is a function, and for a limit that is no number.
+ * Returns a receiver; an adapter connects it to a server. Throws `TypeError` without `onEvent`, without a secret,
+ * unless `secrets` is a function, and for a limit that is no number.
  */
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { onEvent, store = memoryStore(), outdated = 'skip', toleranceS, now = Date.now } = options;
@@ -99,8 +106,8 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   };
 
   /**
-   * Whether the event is the newest of its session so far. If the store fails, nobody knows, and the event is processed:
-   * its response has been sent, so it would be lost.
+   * Whether the event is the newest of its session so far. If the store fails, nobody knows, and the event is
+   * processed: its response has been sent, so it would be lost.
    */
   const isNewest = async (event: WebhookEvent, session: string): Promise<boolean> => {
     try {
@@ -199,7 +206,10 @@ function reply(status: number, text: string, headers: Record<string, string> = {
   };
 }
 
-/** Returns a function that reports an error, and neither throws nor leaves a rejection: events in progress would be lost. */
+/**
+ * Returns a function that reports an error, and neither throws nor leaves a rejection: events in progress would be
+ * lost.
+ */
 function errorReporter(onError: ReceiverOptions['onError']): (error: unknown, event: WebhookEvent | undefined) => void {
   // biome-ignore lint/suspicious/noConsole: a receiver that was given no place for errors must not hide them
   const say = (...what: unknown[]) => console.error('Posthorn receiver:', ...what);

@@ -23,9 +23,10 @@ export interface SignatureCheck {
 }
 
 /**
- * Resolves with whether the header has a signature of this body, made with one of the secrets, at most `toleranceS` seconds from now
- * (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject. Rejects for an empty secret, and with a
- * `TypeError` for one secret in place of a list, or a body that is no bytes: no signature would be valid.
+ * Resolves with whether the header has a signature of this body, made with one of the secrets, at most `toleranceS`
+ * seconds from now (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject.
+ * Rejects for an empty secret, and with a `TypeError` for one secret in place of a list, or a body that is no bytes: no
+ * signature would be valid.
  */
 export async function verifySignature(check: SignatureCheck): Promise<boolean> {
   const { header, secrets, body, nowS = Date.now() / 1000, toleranceS = DEFAULT_TOLERANCE_S } = check;

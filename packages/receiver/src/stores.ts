@@ -1,4 +1,7 @@
-/** What a receiver remembers: the events it has, and how new its sessions are. In memory, or in Redis for several processes. */
+/**
+ * What a receiver remembers: the events it has, and how new its sessions are. In memory, or in Redis for several
+ * processes.
+ */
 
 /** Deliveries can be replayed for 30 days. */
 const DEFAULT_KEEP_MS = 31 * 86_400_000;
@@ -8,8 +11,8 @@ const DEFAULT_MAX_ENTRIES = 100_000;
 
 export interface ReceiverStore {
   /**
-   * Claims an event for processing. Resolves with false if it was processed, and with `in_progress` if it is claimed but not finished:
-   * whether it will be processed is not known then, since the process that claimed it may have died.
+   * Claims an event for processing. Resolves with false if it was processed, and with `in_progress` if it is claimed
+   * but not finished: whether it will be processed is not known then, since the process that claimed it may have died.
    */
   claim(event: string): Promise<boolean | 'in_progress'>;
   /** The event was processed: no claim of it succeeds any more. */
@@ -21,8 +24,9 @@ export interface ReceiverStore {
 }
 
 /**
- * Remembers the newest `maxEntries` events and sessions in this process. A restart forgets them: then a repeated delivery is processed
- * again. For several processes, use `redisStore`. Throws `TypeError` if `maxEntries` is not at least 1.
+ * Remembers the newest `maxEntries` events and sessions in this process. A restart forgets them: then a repeated
+ * delivery is processed again. For several processes, use `redisStore`. Throws `TypeError` if `maxEntries` is not at
+ * least 1.
  */
 export function memoryStore({
   maxEntries = DEFAULT_MAX_ENTRIES,
@@ -67,13 +71,16 @@ export function memoryStore({
 }
 
 export interface RedisStoreOptions {
-  /** The beginning of all keys. Receivers with the same one process an event once together: give one to each that has work of its own. */
+  /**
+   * The beginning of all keys. Receivers with the same one process an event once together: give one to each that has
+   * work of its own.
+   */
   prefix?: string | undefined;
   /** How long events and sessions are remembered; at least as long as deliveries can be replayed. */
   keepMs?: number | undefined;
   /**
-   * How long an event may take to process, its wait for earlier events of the session included. After that, another delivery of it is
-   * processed too.
+   * How long an event may take to process, its wait for earlier events of the session included. After that, another
+   * delivery of it is processed too.
    */
   leaseMs?: number | undefined;
 }
@@ -87,8 +94,8 @@ return 1`;
 const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`;
 
 /**
- * Remembers events and sessions in Redis, for any number of processes. `send` sends one command: `(...command) => redis.call(...command)`
- * for ioredis, `(...command) => redis.sendCommand(command)` for node-redis.
+ * Remembers events and sessions in Redis, for any number of processes. `send` sends one command: `(...command) =>
+ * redis.call(...command)` for ioredis, `(...command) => redis.sendCommand(command)` for node-redis.
  */
 export function redisStore(
   send: (name: string, ...args: string[]) => Promise<unknown>,

@@ -8,7 +8,10 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
 /** The old generation is collected when it has grown by this much since the last time; V8's default is up to 300. */
 const HEAP_GROWING_PERCENT = 100;
-/** Each half of the young generation grows to this; by default V8 lets it grow to 16 to 64 MiB, depending on the machine. */
+/**
+ * Each half of the young generation grows to this; by default V8 lets it grow to 16 to 64 MiB, depending on the
+ * machine.
+ */
 const SEMI_SPACE_BYTES = 4 * 1024 * 1024;
 /** Under a load that needs it, each half grows to this. */
 const MAX_SEMI_SPACE_BYTES = 8 * 1024 * 1024;

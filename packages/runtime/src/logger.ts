@@ -99,7 +99,9 @@ function redactSecrets(line: Record<string, unknown>, depth = 0): Record<string,
   return redacted;
 }
 
-/** Returns the fields of an error to log. An error's command or request may hold a body or a secret, so it is left out. */
+/**
+ * Returns the fields of an error to log. An error's command or request may hold a body or a secret, so it is left out.
+ */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return { message: String(error) };
   const { code, cause } = error as Error & { code?: unknown };

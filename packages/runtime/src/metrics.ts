@@ -6,7 +6,10 @@ import { createSeldom } from './seldom.ts';
 import { shareResult } from './shared-result.ts';
 import { version } from './version.ts';
 
-/** Time limit for reading from Redis. It is shorter than that of a scrape, so that the other metrics still arrive in time. */
+/**
+ * Time limit for reading from Redis. It is shorter than that of a scrape, so that the other metrics still arrive in
+ * time.
+ */
 const READ_TIMEOUT_MS = 1_500;
 /**
  * How often the event loop's lag is sampled. At prom-client's default of 10 ms a process with nothing to do spends most
@@ -39,7 +42,9 @@ export interface Installation {
   newlyFailingAddresses: number;
   /** How long the address that was paused first has been paused; 0 if none is. */
   oldestPauseAgeMs: number;
-  /** How long the oldest delivery without an attempt has waited, since its release if it was held; 0 if there is none. */
+  /**
+   * How long the oldest delivery without an attempt has waited, since its release if it was held; 0 if there is none.
+   */
   oldestPendingAgeMs: number;
   /** How long the oldest notice has waited to be accepted; 0 if none waits. */
   oldestNoticeAgeMs: number;

@@ -22,7 +22,9 @@ export interface TransportOptions {
 
 /** Collectors answer with a few bytes. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
-/** Longer than the usual time between two batches. A collector that closes sooner says so, or the batch is sent again. */
+/**
+ * Longer than the usual time between two batches. A collector that closes sooner says so, or the batch is sent again.
+ */
 const MAX_IDLE_MS = 10_000;
 /** As the SDK retries. */
 const MAX_RETRIES = 5;

@@ -61,8 +61,8 @@ describe('stopServices', () => {
 
 describe('runApp', () => {
   /**
-   * Runs an app of three services as a process that gets SIGTERM when it is ready. `startB` and `stopB` are the code with
-   * which the second service starts and stops. The process gets SIGTERM again when it prints `signal`.
+   * Runs an app of three services as a process that gets SIGTERM when it is ready. `startB` and `stopB` are the code
+   * with which the second service starts and stops. The process gets SIGTERM again when it prints `signal`.
    */
   function run(startB: string, stopB = '') {
     const index = JSON.stringify(join(import.meta.dirname, 'index.ts'));

@@ -35,7 +35,10 @@ interface HttpServer extends Service {
 
 /** An app that is built but not started. */
 export interface App<Http extends HttpServer = HttpServer> {
-  /** Starts before all services, so that probes and callers get a response while services wait for Redis. Stops before all services. */
+  /**
+   * Starts before all services, so that probes and callers get a response while services wait for Redis. Stops before
+   * all services.
+   */
   http: Http;
   services: Service[];
   logger: Logger;
@@ -46,7 +49,8 @@ export interface App<Http extends HttpServer = HttpServer> {
 /**
  * Runs an app until SIGTERM, SIGINT or the end of its supervisor, then stops it and exits. The exit code is 0 if all
  * work was finished. It is that of the `StartError` if one was thrown; otherwise 1 if the app could not start, had an
- * unexpected error, or did not stop within `graceMs`. A second signal, more than a second after the first, exits at once.
+ * unexpected error, or did not stop within `graceMs`. A second signal, more than a second after the first, exits at
+ * once.
  */
 export async function runApp(build: () => App | Promise<App>): Promise<void> {
   let app: App;
@@ -126,7 +130,9 @@ async function startService(service: Service, logger: Logger, isStopping: () => 
   }
 }
 
-/** Stops services in reverse order, within `graceMs` in total. Returns whether all stopped in time and without an error. */
+/**
+ * Stops services in reverse order, within `graceMs` in total. Returns whether all stopped in time and without an error.
+ */
 export async function stopServices(services: readonly Service[], graceMs: number, logger: Logger): Promise<boolean> {
   const endsAtMs = performance.now() + graceMs;
   let clean = true;

@@ -63,7 +63,9 @@ function describe(issue: z.core.$ZodIssue, given: Record<string, unknown>): stri
   return isMissing ? 'is required' : issue.message;
 }
 
-/** Returns a schema that uses `parse`, which returns undefined or throws for invalid text. `must` is the message for it. */
+/**
+ * Returns a schema that uses `parse`, which returns undefined or throws for invalid text. `must` is the message for it.
+ */
 export function parsedBy<T>(parse: (text: string) => T | undefined, must: string) {
   return z.string().transform((text, context): T => {
     try {

@@ -25,7 +25,9 @@ import type { AttributeValue, SpanEnd, WrittenShape } from './tracing.ts';
 
 /** The size of the first buffer, before it is known how large a batch is. */
 const FIRST_BYTES = 64 * 1024;
-/** Room that `#ensure` always leaves for the fields of fixed length that follow: less than a hundred bytes in a span. */
+/**
+ * Room that `#ensure` always leaves for the fields of fixed length that follow: less than a hundred bytes in a span.
+ */
 const MARGIN = 128;
 /** Spans of a shape that are kept to copy them: a receiver fails in few ways, in first attempts and in retries. */
 const MAX_KEPT = 8;

@@ -1,4 +1,7 @@
-/** The settings of tracing: the standard ones of OpenTelemetry that Posthorn acts on or checks. The SDK itself reads all others. */
+/**
+ * The settings of tracing: the standard ones of OpenTelemetry that Posthorn acts on or checks. The SDK itself reads all
+ * others.
+ */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { isDecodable } from '@posthorn/core';
 import { z } from 'zod';

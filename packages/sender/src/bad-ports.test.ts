@@ -4,7 +4,10 @@ import { checkUrl } from './index.ts';
 
 const isRefused = (port: number) => !checkUrl(`http://example.com:${port}/`, []).ok;
 
-/** Whether Node's fetch refuses a port. Nothing is connected to: what it does not refuse gets as far as this dispatcher, which fails. */
+/**
+ * Whether Node's fetch refuses a port. Nothing is connected to: what it does not refuse gets as far as this dispatcher,
+ * which fails.
+ */
 async function fetchRefuses(port: number): Promise<boolean> {
   const dispatcher = {
     dispatch(_options: unknown, handler: { onError?(error: Error): void }) {

@@ -1,4 +1,6 @@
-/** The IPs of a name: how long a sender tries one before it starts with the next, and which of them have to be admitted. */
+/**
+ * The IPs of a name: how long a sender tries one before it starts with the next, and which of them have to be admitted.
+ */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';

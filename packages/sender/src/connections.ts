@@ -23,7 +23,10 @@ export type Connections = ReturnType<typeof createConnections>;
 
 /** A connection is not used for longer than this, so that a name that moves to another IP is followed. */
 const MAX_CONNECTION_AGE_MS = 60_000;
-/** Idle connections are closed after this time, or a second before the receiver would close them (its `Keep-Alive` header). */
+/**
+ * Idle connections are closed after this time, or a second before the receiver would close them (its `Keep-Alive`
+ * header).
+ */
 const MAX_IDLE_MS = 10_000;
 const MAX_IDLE_PER_ORIGIN = 256;
 const MAX_IDLE = 1_024;
@@ -36,7 +39,10 @@ export function createConnections(now: () => number) {
   const open = new Set<Connection>();
   /** Idle connections, the one that has been idle longest first. */
   const idle = new ActiveList<Connection>();
-  /** An origin keeps its list, even if empty, while it has open connections: so requests do not change the Map (core/active-list.ts). */
+  /**
+   * An origin keeps its list, even if empty, while it has open connections: so requests do not change the Map
+   * (core/active-list.ts).
+   */
   const idleByOrigin = new Map<string, Connection[]>();
   const distrusted = new LRUCache<string, true>({
     ...atMost(MAX_DISTRUSTED),

@@ -11,7 +11,10 @@ const FAILURE = { error: Object.assign(new Error('certificate'), { code: 'EPROTO
 const FAILED = { kind: 'connection_failed', error: 'tls', detail: 'EPROTO', ip: '203.0.113.1' };
 const HOST = 'receiver.test';
 
-/** A receiver that nobody trusts. By the test's clocks, each handshake with it takes `ms`, and as much CPU unless `cpuMs` says so. */
+/**
+ * A receiver that nobody trusts. By the test's clocks, each handshake with it takes `ms`, and as much CPU unless
+ * `cpuMs` says so.
+ */
 async function costlyReceiver() {
   const clock = fakeClock(0);
   const cpu = fakeClock(0);

@@ -102,7 +102,9 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
         for (const other of inProgress) if (other.host === host) other.abort(failure.error);
       } else if (now() >= (pauses.get(host)?.untilMs ?? 0)) pauses.delete(host);
     },
-    /** A connection failed before its handshake. If it was the one to try after a pause, the next attempt tries instead. */
+    /**
+     * A connection failed before its handshake. If it was the one to try after a pause, the next attempt tries instead.
+     */
     notBegun(host: string): void {
       const pause = pauses.get(host);
       if (pause) pause.isTried = false;

@@ -1,4 +1,7 @@
-/** The address guard: decides which URLs and IP addresses may be sent to, at registration, at validation and at every attempt. */
+/**
+ * The address guard: decides which URLs and IP addresses may be sent to, at registration, at validation and at every
+ * attempt.
+ */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { followOwnIps } from './own-ips.ts';

@@ -1,4 +1,6 @@
-/** The `lookup` of every connection that the sender makes: it resolves a name and refuses IPs that may not be sent to. */
+/**
+ * The `lookup` of every connection that the sender makes: it resolves a name and refuses IPs that may not be sent to.
+ */
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { type AllowedNetworks, checkIp } from './guard.ts';

@@ -6,7 +6,9 @@ import { type AttemptConnection, plainLine } from '@posthorn/core';
 /** Characters that are kept of a name in a certificate. */
 const MAX_NAME_CHARS = 256;
 
-/** Filled while the socket connects. Durations are in milliseconds; null for a step that was not made or has not ended. */
+/**
+ * Filled while the socket connects. Durations are in milliseconds; null for a step that was not made or has not ended.
+ */
 export interface OpeningSteps {
   /** The IP connected to, or tried last. */
   ip: string | null;

@@ -6,8 +6,8 @@ import ipaddr from 'ipaddr.js';
 const READ_EVERY_MS = 5_000;
 
 /**
- * Returns a function that says whether an IP address, without a zone, is one of this machine; in a container, one of the
- * container. Says no where the system does not tell, as some sandboxes forbid.
+ * Returns a function that says whether an IP address, without a zone, is one of this machine; in a container, one of
+ * the container. Says no where the system does not tell, as some sandboxes forbid.
  */
 export function followOwnIps(read = networkInterfaces, nowMs = () => performance.now()): (ip: string) => boolean {
   let own = new Set<string>();

@@ -7,7 +7,10 @@ import { guardedLookup } from './guarded-lookup.ts';
 import { NameError, type Resolve } from './resolve.ts';
 import { IpRefused } from './result.ts';
 
-/** `dns`: the name did not resolve; `connection`: no connection was established; `blocked`: the guard refuses the address. */
+/**
+ * `dns`: the name did not resolve; `connection`: no connection was established; `blocked`: the guard refuses the
+ * address.
+ */
 export type ProbeResult = 'reached' | 'dns' | 'connection' | 'blocked';
 
 /** Both functions resolve within the time limit and never reject. */

@@ -1,4 +1,7 @@
-/** Resolves host names without threads: from the hosts file, then from DNS over sockets of this process. The guard checks the IPs. */
+/**
+ * Resolves host names without threads: from the hosts file, then from DNS over sockets of this process. The guard
+ * checks the IPs.
+ */
 import { type LookupAddress, Resolver } from 'node:dns';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -30,7 +33,10 @@ export interface ResolverOptions {
   onResolved?: ((hostname: string) => void) | undefined;
 }
 
-/** The longest that a lookup takes. Well below the limit of an attempt, so that a silent name server is not mistaken for a silent receiver. */
+/**
+ * The longest that a lookup takes. Well below the limit of an attempt, so that a silent name server is not mistaken for
+ * a silent receiver.
+ */
 export const MAX_LOOKUP_MS = 5_000;
 const LOOKUP_SHARE = 5 / 8;
 /** First wait for a name server. It doubles up to the maximum with each retry. */
@@ -90,7 +96,10 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
   };
 }
 
-/** Reads a comma-separated list of name servers, `ip` or `ip:port` (`[ip]:port` for IPv6). Throws an `Error` that names the bad one. */
+/**
+ * Reads a comma-separated list of name servers, `ip` or `ip:port` (`[ip]:port` for IPv6). Throws an `Error` that names
+ * the bad one.
+ */
 export function parseNameServers(text: string): string[] {
   const servers = listOf(text);
   for (const server of servers) {

@@ -1,4 +1,7 @@
-/** The limits of a response: how much of it is read, in how many chunks, and how many interim responses (1xx) may come before it. */
+/**
+ * The limits of a response: how much of it is read, in how many chunks, and how many interim responses (1xx) may come
+ * before it.
+ */
 import type { Socket } from 'node:net';
 import { MAX_RESPONSE_EXCERPT_BYTES } from '@posthorn/core';
 import { ResponseError } from './result.ts';
@@ -129,7 +132,10 @@ export class ResponseLimits {
     return chunk;
   }
 
-  /** Drops interim responses. Returns the final response from its beginning, no bytes before, or undefined after a failure. */
+  /**
+   * Drops interim responses. Returns the final response from its beginning, no bytes before, or undefined after a
+   * failure.
+   */
   #dropInterim(chunk: Buffer): Buffer | undefined {
     let held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     for (;;) {

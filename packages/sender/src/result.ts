@@ -14,7 +14,9 @@ export interface SendRequest {
   admit?: ((ip: string) => boolean) | undefined;
   /** Called just before the request is written. If it returns false, nothing is sent and the attempt is `aborted`. */
   mayStart?: (() => boolean) | undefined;
-  /** How much of the body of a failed response to keep for `cameBack`, in bytes; 0 or undefined: there is no `cameBack`. */
+  /**
+   * How much of the body of a failed response to keep for `cameBack`, in bytes; 0 or undefined: there is no `cameBack`.
+   */
   excerptBytes?: number | undefined;
 }
 

@@ -1,4 +1,6 @@
-/** Sends deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit. */
+/**
+ * Sends deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit.
+ */
 import { ActiveList, errorOfStatus } from '@posthorn/core';
 import type { Dispatcher } from 'undici';
 import { BodyExcerpt, cameBack, type ResponseHeaders } from './came-back.ts';
@@ -39,8 +41,8 @@ export interface SenderOptions {
 }
 
 /**
- * If a kept connection ends this soon after a request was written, its receiver had closed it before: the end was on its
- * way, for as long as a slow network or a busy process takes.
+ * If a kept connection ends this soon after a request was written, its receiver had closed it before: the end was on
+ * its way, for as long as a slow network or a busy process takes.
  */
 const CLOSED_BEFORE_MS = 2_000;
 
@@ -84,7 +86,9 @@ export function createSender(options: SenderOptions): Sender {
   };
 }
 
-/** One attempt: over a kept connection if there is one; over a new one if there is none or the receiver has closed it. */
+/**
+ * One attempt: over a kept connection if there is one; over a new one if there is none or the receiver has closed it.
+ */
 class Attempt {
   readonly #context: Context;
   readonly #to: CheckedUrl;

@@ -21,8 +21,9 @@ type SenderKind = keyof typeof SENDERS;
 export const senderKinds = Object.keys(SENDERS) as SenderKind[];
 
 /**
- * A sender that may connect to loopback, whose time limit no test reaches and whose clock stands still, unless `options`
- * say otherwise: on a busy machine, a receiver that closes a kept connection at once may seem to have taken seconds.
+ * A sender that may connect to loopback, whose time limit no test reaches and whose clock stands still, unless
+ * `options` say otherwise: on a busy machine, a receiver that closes a kept connection at once may seem to have taken
+ * seconds.
  */
 export function testSender(options: Partial<SenderOptions> = {}, kind: SenderKind = 'deliveries'): Sender {
   const made = SENDERS[kind]({

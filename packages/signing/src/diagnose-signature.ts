@@ -1,9 +1,15 @@
-/** Finds out why a receiver refuses a signature: what differs between the body and header that it saw and those that were sent. */
+/**
+ * Finds out why a receiver refuses a signature: what differs between the body and header that it saw and those that
+ * were sent.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { ADVISED_TOLERANCE_S, isSignedWith, parseSignatureHeader, type SignatureHeader } from './signature.ts';
 
 export interface SignatureCase {
-  /** The value of `Service-Signature` as the receiver saw it. Its name in front of it, and what a log or code has around it, are ignored. */
+  /**
+   * The value of `Service-Signature` as the receiver saw it. Its name in front of it, and what a log or code has around
+   * it, are ignored.
+   */
   header: string;
   /** The body as the receiver saw it. */
   body: string;
@@ -59,7 +65,10 @@ const CONTEXT_AFTER = 28;
 
 const RAW_BODY = 'Verify the bytes of the request body, before any parser or framework changes them.';
 
-/** Changes that a body may have undergone, each with a function that undoes it. The first that fits the signature is reported. */
+/**
+ * Changes that a body may have undergone, each with a function that undoes it. The first that fits the signature is
+ * reported.
+ */
 const REPAIRS: { kind: SignatureFindingKind; undo(body: string): string | undefined; message: string }[] = [
   {
     kind: 'byte_order_mark',
@@ -93,8 +102,9 @@ const REPAIRS: { kind: SignatureFindingKind; undo(body: string): string | undefi
 ];
 
 /**
- * Compares what a receiver saw with what its subscription's secrets sign. A finding names everything that is wrong; the diagnosis is
- * correct if there is none. The work is limited: at most 14 signatures are computed, and two for each body that may have been sent.
+ * Compares what a receiver saw with what its subscription's secrets sign. A finding names everything that is wrong; the
+ * diagnosis is correct if there is none. The work is limited: at most 14 signatures are computed, and two for each body
+ * that may have been sent.
  */
 export function diagnoseSignature(seen: SignatureCase): SignatureDiagnosis {
   const header = parseSignatureHeader(headerValue(seen.header));
@@ -148,7 +158,10 @@ interface Match {
   findings: SignatureFinding[];
 }
 
-/** Finds the body and the secret that the signature was made with: the body as it is, with one change undone, or as Posthorn has it. */
+/**
+ * Finds the body and the secret that the signature was made with: the body as it is, with one change undone, or as
+ * Posthorn has it.
+ */
 function findBody(header: SignatureHeader, { body, secret, previousSecret, sent }: SignatureCase): Match {
   const secretOf = (candidate: string): Match['secret'] => {
     if (isSignedWith(header, secret, candidate)) return 'current';
@@ -224,7 +237,10 @@ function parse(text: string): { value: unknown } | undefined {
   }
 }
 
-/** Returns the JSON without spaces, as JSON.stringify writes it; undefined for text that is not JSON or nested too deeply. */
+/**
+ * Returns the JSON without spaces, as JSON.stringify writes it; undefined for text that is not JSON or nested too
+ * deeply.
+ */
 function compact(text: string): string | undefined {
   try {
     return JSON.stringify(JSON.parse(text));

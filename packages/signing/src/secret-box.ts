@@ -13,7 +13,9 @@ export function newSigningSecret(): string {
 /** The keys of a secret box, each 32 bytes. The first one seals; all of them can open. */
 export type EncryptionKeys = readonly [Buffer, ...Buffer[]];
 
-/** Reads `SECRET_ENCRYPTION_KEY`: keys in base64, separated by commas. Returns undefined if one of them is not 32 bytes. */
+/**
+ * Reads `SECRET_ENCRYPTION_KEY`: keys in base64, separated by commas. Returns undefined if one of them is not 32 bytes.
+ */
 export function parseEncryptionKeys(text: string): EncryptionKeys | undefined {
   const [first, ...others] = text.split(',').map((part) => parseKey(part.trim()));
   if (first === undefined || others.includes(undefined)) return undefined;
@@ -36,11 +38,17 @@ export function deriveKeys(keys: EncryptionKeys, purpose: string): Buffer[] {
 export interface SecretBox {
   /** Returns the sealed text of a secret. It can be opened only with the same `owner`, the id of the subscription. */
   seal(secret: string, owner: string): string;
-  /** Returns the secret of a sealed text. Throws `SealBroken` if no key opens it, for example because the owner or the text was changed. */
+  /**
+   * Returns the secret of a sealed text. Throws `SealBroken` if no key opens it, for example because the owner or the
+   * text was changed.
+   */
   open(sealed: string, owner: string): string;
   /** Returns whether a key opens a sealed text. */
   opens(sealed: string, owner: string): boolean;
-  /** Returns the secret sealed with the first key, or undefined if that key seals it already. Throws `SealBroken` as `open` does. */
+  /**
+   * Returns the secret sealed with the first key, or undefined if that key seals it already. Throws `SealBroken` as
+   * `open` does.
+   */
   reseal(sealed: string, owner: string): string | undefined;
 }
 
@@ -77,7 +85,10 @@ export function createSecretBox(keys: EncryptionKeys): SecretBox {
   };
 }
 
-/** Returns undefined if this key does not open the text. The error of the cipher is dropped: it would help only an attacker. */
+/**
+ * Returns undefined if this key does not open the text. The error of the cipher is dropped: it would help only an
+ * attacker.
+ */
 function openWith(key: Buffer, sealed: string, owner: string): string | undefined {
   if (!sealed.startsWith(VERSION)) return undefined;
   const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');

@@ -41,7 +41,10 @@ export interface SignatureHeader {
   signatures: Buffer[];
 }
 
-/** Returns undefined for a header without exactly one time of 1 to 12 digits. Ignores other schemes and malformed signatures. */
+/**
+ * Returns undefined for a header without exactly one time of 1 to 12 digits. Ignores other schemes and malformed
+ * signatures.
+ */
 export function parseSignatureHeader(header: string): SignatureHeader | undefined {
   const parts = header.split(',');
   const valuesOf = (name: string) =>

@@ -1,4 +1,7 @@
-/** The constants that Lua scripts use by name: keys, statuses, reasons and limits, each spelled where TypeScript spells it. */
+/**
+ * The constants that Lua scripts use by name: keys, statuses, reasons and limits, each spelled where TypeScript spells
+ * it.
+ */
 import {
   type AuditAction,
   DAY_MS,
@@ -39,9 +42,14 @@ export const DELETED = 'deleted';
 export const GRACE_MS = DAY_MS;
 /** Notices kept in a partition; beyond that the oldest are dropped. */
 const MAX_NOTICES = 100_000;
-/** Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions again. */
+/**
+ * Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions
+ * again.
+ */
 export const MAX_CHANGES = 1_000;
-/** Expired entries that each failed delivery removes from the list of its address: removing a million takes Redis 0.7 s. */
+/**
+ * Expired entries that each failed delivery removes from the list of its address: removing a million takes Redis 0.7 s.
+ */
 const MAX_TRIMMED = 100;
 /** Kinds of errors kept for an address. */
 const MAX_ERROR_LABELS = 20;
@@ -52,7 +60,10 @@ const ERASED = '1';
 export const ERASED_WITH_RESPONSES = '2';
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
-/** Deliveries that were held which are looked through for the oldest pending one, by each process each second: 0.1 ms of Redis. */
+/**
+ * Deliveries that were held which are looked through for the oldest pending one, by each process each second: 0.1 ms of
+ * Redis.
+ */
 const MAX_LOOKED_FOR_OLDEST = 100;
 /** The trial of a resume is chosen among this many of the oldest held deliveries. */
 const MAX_TRIAL_CHOICE = 100;
@@ -62,14 +73,19 @@ const MAX_TRIAL_WAIT_MS = 60_000;
 const HOLD_CHUNK = 500;
 /** Where an address has this many parked deliveries, a new one is parked at once. */
 const PARK_NEW_FROM = 100;
-/** Deliveries that one script parks in place of taking their jobs. With fewer, what is behind a backlog would wait for longer. */
+/**
+ * Deliveries that one script parks in place of taking their jobs. With fewer, what is behind a backlog would wait for
+ * longer.
+ */
 const MAX_PARKED_AT_ONCE = 64;
 /**
  * Where operators limit how many jobs may be active, an address that has one gets no more beyond this share of them.
  * The rest is for others.
  */
 const SHARE_OF_ACTIVE = 0.7;
-/** With a higher limit, the active ones are not looked through: that would take Redis longer than the rest of a script. */
+/**
+ * With a higher limit, the active ones are not looked through: that would take Redis longer than the rest of a script.
+ */
 const MAX_ACTIVE_LOOKED_THROUGH = 200;
 /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
 const OVERDUE_AFTER_MS = 60_000;
@@ -77,7 +93,10 @@ const OVERDUE_AFTER_MS = 60_000;
 export const OVERDUE_BEHIND_OTHERS_MS = 1_000;
 /** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
 const MAX_PROMOTED = 1_000;
-/** A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of its deliveries. */
+/**
+ * A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of
+ * its deliveries.
+ */
 const MAX_EVENT_AT_ONCE = 16_384;
 
 /**
@@ -98,7 +117,9 @@ export const VALUE_SEPARATOR = '\0';
 /** Says that what was read of a job is a joint record. */
 export const JOINT_JOB = 'joint';
 
-/** The fields of a delivery and of its address that decide what a worker has to do for a job, and that an attempt needs. */
+/**
+ * The fields of a delivery and of its address that decide what a worker has to do for a job, and that an attempt needs.
+ */
 export const DELIVERY_FIELDS = ['st', 'g', 'x', 'e', 'c', 'n', 'k', 'o', 's', 'p', 'd'] as const;
 export const ADDRESS_FIELDS = ['status', 'url', 'secret', 'previous_secret', 'previous_until', 'trial'] as const;
 /** The place of each of them, for reading by index. */
@@ -109,7 +130,10 @@ function placesOf<F extends string>(fields: readonly F[]) {
   return Object.fromEntries(fields.map((field, place) => [field, place])) as Readonly<Record<F, number>>;
 }
 
-/** How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in this time. */
+/**
+ * How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in
+ * this time.
+ */
 const STREAM_LOOK_MS = HOUR_MS;
 
 const text = (value: string) => `'${value}'`;
@@ -117,7 +141,10 @@ const text = (value: string) => `'${value}'`;
 const key = (withoutPrefix: string) => `prefix .. '${withoutPrefix}'`;
 /** A delivery's status as it is stored. */
 const status = (name: DeliveryStatus) => text(String(DELIVERY_STATUSES.indexOf(name)));
-/** A constant for each word, named by the prefix and the word in capitals: 'replay.done' with NOTICE_ is NOTICE_REPLAY_DONE. */
+/**
+ * A constant for each word, named by the prefix and the word in capitals: 'replay.done' with NOTICE_ is
+ * NOTICE_REPLAY_DONE.
+ */
 function words<W extends string>(prefix: string, list: readonly W[], expressionOf: (word: W) => string = text) {
   return Object.fromEntries(list.map((word) => [prefix + word.toUpperCase().replaceAll('.', '_'), expressionOf(word)]));
 }

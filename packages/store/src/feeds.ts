@@ -23,7 +23,10 @@ const FOR_PREFERRED = 25;
 /** `attempts`: every attempt that was recorded. `sandbox_events`: every new event of the sandbox. */
 export type Feed = 'attempts' | 'sandbox_events';
 
-/** A feed's key while it has listeners, its stream, and the entries that the stream keeps: for a listener that was disconnected. */
+/**
+ * A feed's key while it has listeners, its stream, and the entries that the stream keeps: for a listener that was
+ * disconnected.
+ */
 const FEEDS = {
   attempts: { watchedKey: tailingKey, streamKey: tailKey, maxEntries: 10_000 },
   sandbox_events: { watchedKey: listeningKey, streamKey: publishedKey, maxEntries: 1_000 },
@@ -47,7 +50,9 @@ export interface FeedPage {
   records: FeedRecord[];
   /** Between `afterId` and the first record, others may be missing. */
   hasGap: boolean;
-  /** The stream has nothing at or after `afterId`: it ended, or another Redis has taken over. Read from the beginning. */
+  /**
+   * The stream has nothing at or after `afterId`: it ended, or another Redis has taken over. Read from the beginning.
+   */
   isLost: boolean;
 }
 

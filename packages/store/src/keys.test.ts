@@ -36,7 +36,9 @@ const examples = makers.flatMap(([name, make]) =>
   (FORMS[name] ?? [['x', 'x', 'x']]).map((parts) => make('', ...parts)),
 );
 
-/** A key of the table: how it begins (`P`, `P0` or `<KEY_PREFIX>`), a pattern of the rest, its type as Redis says it. */
+/**
+ * A key of the table: how it begins (`P`, `P0` or `<KEY_PREFIX>`), a pattern of the rest, its type as Redis says it.
+ */
 interface Documented {
   prefix: string;
   rest: RegExp;

@@ -32,7 +32,10 @@ export function prefixOfId(store: Partitioned, id: string): string {
   return partitionPrefix(store, partitionOfId(id, store.partitions));
 }
 
-/** An event's text, in the partition of the event's own id; a hash that has its only delivery too, if the reference is joint. */
+/**
+ * An event's text, in the partition of the event's own id; a hash that has its only delivery too, if the reference is
+ * joint.
+ */
 export const eventKey = (prefix: string, event: EventRef) => `${prefix}:event:${event}`;
 /** String of bits: which of an event's deliveries have succeeded, from the first success to the last. */
 export const eventSucceededKey = (prefix: string, event: EventRef) => `${prefix}:event_succeeded:${event}`;
@@ -43,25 +46,39 @@ export const deliveryKey = (prefix: string, deliveryId: string) => {
   const joint = jointRefOf(deliveryId);
   return joint === undefined ? `${prefix}:delivery:${deliveryId}` : eventKey(prefix, joint);
 };
-/** Hash of what came back from a delivery's first and last failed attempt, and from the success after them, by attempt. */
+/**
+ * Hash of what came back from a delivery's first and last failed attempt, and from the success after them, by attempt.
+ */
 export const responsesKey = (prefix: string, deliveryId: string) => `${prefix}:responses:${deliveryId}`;
 export const subscriptionKey = (prefix: string, subscriptionId: string) => `${prefix}:subscription:${subscriptionId}`;
-/** Sorted set of the subscriptions with one stored status (`resuming` is one), by creation. Each subscription is in exactly one of them. */
+/**
+ * Sorted set of the subscriptions with one stored status (`resuming` is one), by creation. Each subscription is in
+ * exactly one of them.
+ */
 export const subscriptionsKey = (prefix: string, status: string) => `${prefix}:subscriptions:${status}`;
 /** Stream of the ids of subscriptions that were changed or deleted: consoles follow it (directory.ts). */
 export const subscriptionChangesKey = (prefix: string) => `${prefix}:subscription_changes`;
-/** The stored status of an active address that is resuming: every script that asks for an active address holds its deliveries. */
+/**
+ * The stored status of an active address that is resuming: every script that asks for an active address holds its
+ * deliveries.
+ */
 export const RESUMING = 'resuming';
 /** The sorted sets of the subscriptions with one status. */
 export const subscriptionsKeys = (prefix: string, status: SubscriptionStatus) =>
   (status === 'active' ? [status, RESUMING] : [status]).map((stored) => subscriptionsKey(prefix, stored));
 /** Set of the subscriptions that listen on one topic (core's match.ts). */
 export const topicKey = (prefix: string, topic: string) => `${prefix}:topic:${topic}`;
-/** A number that each change to topics of any partition changes: ingest keeps what it has matched as long as it stays the same. */
+/**
+ * A number that each change to topics of any partition changes: ingest keeps what it has matched as long as it stays
+ * the same.
+ */
 export const topicsVersionKey = (prefix: string) => `${prefix}:topics_version`;
 /** In a Redis Cluster only: which beginning of the partition this is. */
 export const begunKey = (prefix: string) => `${prefix}:begun`;
-/** Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them, or in `succeededKey`. */
+/**
+ * Sorted set of the deliveries with one status, by creation. Each delivery is in exactly one of them, or in
+ * `succeededKey`.
+ */
 export const byStatusKey = (prefix: string, status: string) => `${prefix}:by_status:${status}`;
 /** Stream of the succeeded deliveries by creation; those that succeeded late, or in format 1, are in `byStatusKey`. */
 export const succeededKey = (prefix: string) => `${prefix}:succeeded`;
@@ -163,5 +180,8 @@ export const publishedKey = (prefix: string) => `${prefix}:published`;
 export const sessionKey = (keyPrefix: string, sessionId: string) => `${keyPrefix}:session:${sessionId}`;
 /** Hash of what a publisher has stored: bytes by thirtieths of the retention. */
 export const publisherUsageKey = (keyPrefix: string, publisher: string) => `${keyPrefix}:stored:${publisher}`;
-/** Hash of what is one for the whole installation: the stored format, its processes, the number of partitions, the workers' rules. */
+/**
+ * Hash of what is one for the whole installation: the stored format, its processes, the number of partitions, the
+ * workers' rules.
+ */
 export const installationKey = (keyPrefix: string) => `${keyPrefix}:installation`;

@@ -69,7 +69,9 @@ export async function removeNotices(store: Store, partition: number, entryIds: r
   await withCircuitBreaker(store, prefix, () => store.redis.xdel(noticesKey(prefix), ...entryIds));
 }
 
-/** How many notices of a partition were dropped unsent, since more than `MAX_NOTICES` waited, and are not reported yet. */
+/**
+ * How many notices of a partition were dropped unsent, since more than `MAX_NOTICES` waited, and are not reported yet.
+ */
 export async function droppedNotices(store: Store, partition: number): Promise<number> {
   const prefix = partitionPrefix(store, partition);
   return Number(await withCircuitBreaker(store, prefix, () => store.redis.get(noticesDroppedKey(prefix))));

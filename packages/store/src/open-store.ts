@@ -46,7 +46,10 @@ export function openStore(
     beforeOpen?: () => Promise<void>;
     /** The process that opens it; undefined for tools and tests, which are not registered. */
     identity?: ProcessIdentity;
-    /** Gets the reason when this process can't work with what is stored any more. It must stop at once, without further commands. */
+    /**
+     * Gets the reason when this process can't work with what is stored any more. It must stop at once, without further
+     * commands.
+     */
     onMismatch?: (error: StartError) => void;
     /** For tests: what this process reads. */
     formats?: FormatRange;
@@ -83,7 +86,10 @@ export function openStore(
     isOpen: () => state === 'open',
     /** For errors of other connections to the same Redis. While it is away, one report is enough. */
     onError,
-    /** Rejects unless the store is open, this process may use it, and Redis accepts writes: in a Cluster, for any partition. */
+    /**
+     * Rejects unless the store is open, this process may use it, and Redis accepts writes: in a Cluster, for any
+     * partition.
+     */
     async checkReady(): Promise<void> {
       if (state !== 'open') throw new StorageUnavailable('Redis has not been reached since the start of this process.');
       await format.confirm();
@@ -117,7 +123,9 @@ export function openStore(
 
 type State = 'waiting' | 'open' | 'stopped';
 
-/** Tells `onWarning` why Redis can't be used while it can't. Returns a function for the errors of all connections to it. */
+/**
+ * Tells `onWarning` why Redis can't be used while it can't. Returns a function for the errors of all connections to it.
+ */
 function reportUnavailable(
   redis: Redis | Cluster,
   settings: RedisSettings,

@@ -4,7 +4,9 @@ import { publisherUsageKey } from './keys.ts';
 import { execAll } from './redis/exec-all.ts';
 import type { Store } from './store.ts';
 
-/** The retention is divided into this many buckets: stored bytes are subtracted up to a thirtieth of the retention late. */
+/**
+ * The retention is divided into this many buckets: stored bytes are subtracted up to a thirtieth of the retention late.
+ */
 const BUCKETS = 30;
 
 /**

@@ -9,7 +9,10 @@ export interface Rules {
   pauseAfter: number;
   /** Null until a worker of a version that says it has started. */
   attemptTimeoutMs: number | null;
-  /** Held and overdue deliveries released per second to one address. Null until a worker of a version that says it has started. */
+  /**
+   * Held and overdue deliveries released per second to one address. Null until a worker of a version that says it has
+   * started.
+   */
   releaseRate: number | null;
 }
 

@@ -123,7 +123,10 @@ function valuesOrNull(values: (string | null)[]): (string | null)[] {
   return values;
 }
 
-/** The event stored before, the states of the deliveries that were made, or that the topics have changed since the event was matched. */
+/**
+ * The event stored before, the states of the deliveries that were made, or that the topics have changed since the event
+ * was matched.
+ */
 export type EventReply = { stored: EventRecord; place: 'own' | 'other' } | { states: CreatedState[] } | 'outdated';
 
 export function storedEvent(reply: unknown): EventReply {
@@ -171,7 +174,10 @@ export function recordedFailure(reply: unknown) {
   return { kind: recordedKind(kind), paused: isOne(paused), parked: Number(parked) };
 }
 
-/** The same of each success, with how its job ended and what was taken; and the addresses of which deliveries were parked. */
+/**
+ * The same of each success, with how its job ended and what was taken; and the addresses of which deliveries were
+ * parked.
+ */
 export function recordedSuccesses(reply: unknown) {
   const [successes, parkedAddresses] = list(reply);
   const ended = list(successes).map((one) => {
@@ -193,7 +199,10 @@ export function recordedSuccesses(reply: unknown) {
 
 const parkedIn = oneOf(['parked', 'overdue', 'superseded']);
 
-/** The lane of each parked delivery, with how its job ended and what was taken; and the addresses of which others were parked. */
+/**
+ * The lane of each parked delivery, with how its job ended and what was taken; and the addresses of which others were
+ * parked.
+ */
 export function parkedDeliveries(reply: unknown) {
   const [jobs, parkedAddresses] = list(reply);
   const ended = list(jobs).map((job) => {

@@ -269,7 +269,9 @@ export async function runScript<N extends ScriptName>(
   return script.decode(reply) as ScriptResult<N>;
 }
 
-/** Adds the script and the text of the line to an error in a script: Redis has a hash and a number of the composed text. */
+/**
+ * Adds the script and the text of the line to an error in a script: Redis has a hash and a number of the composed text.
+ */
 function nameLine(error: unknown, name: ScriptName): unknown {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return error;
   const [, number] = /\buser_script:(\d+)/.exec(error.message) ?? [];

@@ -27,7 +27,10 @@ const MAX_RANKED = 10;
 export interface Counts {
   succeeded: number;
   failed: number;
-  /** Attempts by the bucket of their duration, successes by that of the time since the event was accepted (core's durations.ts). */
+  /**
+   * Attempts by the bucket of their duration, successes by that of the time since the event was accepted (core's
+   * durations.ts).
+   */
   attemptBuckets: Map<number, number>;
   arrivalBuckets: Map<number, number>;
   addresses: Map<string, AddressCounts>;
@@ -42,7 +45,10 @@ export interface AddressCounts extends AttemptRun {
   longBuckets: Map<number, number>;
 }
 
-/** Only attempts at least this long are counted by duration for each address: too few to cost much, enough for a high percentile. */
+/**
+ * Only attempts at least this long are counted by duration for each address: too few to cost much, enough for a high
+ * percentile.
+ */
 export const LONG_MS = 1_000;
 
 /**
@@ -127,7 +133,10 @@ export interface Period extends Totals {
   fromMs: number;
 }
 
-/** Attempts over a time: the total, and minute by minute or hour by hour. Durations in milliseconds, null where there are none. */
+/**
+ * Attempts over a time: the total, and minute by minute or hour by hour. Durations in milliseconds, null where there
+ * are none.
+ */
 export interface AttemptSeries extends Totals {
   attemptMs: { p50: number | null; p99: number | null };
   arrivalMs: { p50: number | null; p99: number | null };

@@ -1,4 +1,7 @@
-/** The handle that every function of this package takes: the connection, the key prefix, and the settings of the installation. */
+/**
+ * The handle that every function of this package takes: the connection, the key prefix, and the settings of the
+ * installation.
+ */
 import type { Cluster, Redis } from 'ioredis';
 import type { StoredFormat } from './format/stored-format.ts';
 import { allPrefixes } from './keys.ts';

@@ -138,7 +138,10 @@ export async function report(
 
 export const begin = (job: Parameters<typeof beginAttempt>[1], atMs = time.nowMs, dueBeforeMs = 0) =>
   beginAttempt(store, job, atMs, dueBeforeMs);
-/** Releases deliveries from a lane. Returns their jobs as they are in the queue, in the order in which they were put into it. */
+/**
+ * Releases deliveries from a lane. Returns their jobs as they are in the queue, in the order in which they were put
+ * into it.
+ */
 export async function release(lane: 'parked' | 'held' | 'overdue', subscriptionId: string, limit: number) {
   const queue = `${store.prefix}:{${partitionOf(subscriptionId, store.partitions)}}:deliveries:`;
   const waiting = async () => [

@@ -6,7 +6,9 @@ import { Worker } from 'node:worker_threads';
 /** A connection to loopback that takes longer than this will not be accepted. */
 const FULL_AFTER_MS = 500;
 
-/** Listens on `host` and `port` without ever accepting, and fills the queue of connections. Resolves once it is full. */
+/**
+ * Listens on `host` and `port` without ever accepting, and fills the queue of connections. Resolves once it is full.
+ */
 export async function startBlackHole(host: string, port: number): Promise<{ close(): Promise<void> }> {
   const thread = new Worker(
     `const { workerData: at, parentPort } = require('node:worker_threads');

@@ -10,8 +10,8 @@ export const HUNG_MS = 120_000;
 const PROBE_MS = 20;
 
 /**
- * Calls `probe` every `everyMs` until it returns something other than undefined or false, and resolves with that. Rejects
- * after `limitMs`, naming `what`: as a function, what it says by then.
+ * Calls `probe` every `everyMs` until it returns something other than undefined or false, and resolves with that.
+ * Rejects after `limitMs`, naming `what`: as a function, what it says by then.
  */
 export async function eventually<T>(
   what: string | (() => string),

@@ -7,7 +7,10 @@ interface Schema {
   };
 }
 
-/** Each problem as `path: message`, the path dotted from the top and blank for the value itself; none where the value is valid. */
+/**
+ * Each problem as `path: message`, the path dotted from the top and blank for the value itself; none where the value is
+ * valid.
+ */
 export function problemsOf(schema: Schema, value: unknown): string[] {
   const issues = schema.safeParse(value).error?.issues ?? [];
   return issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`);

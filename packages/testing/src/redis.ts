@@ -8,7 +8,9 @@ export function testRedisUrl(): string {
   return url;
 }
 
-/** Returns a unique key prefix. It begins with that of the run, so that no test touches other keys of a shared Redis. */
+/**
+ * Returns a unique key prefix. It begins with that of the run, so that no test touches other keys of a shared Redis.
+ */
 export function testPrefix(): string {
   return `${process.env.POSTHORN_TEST_PREFIX ?? 'posthorn-test'}-${randomBytes(6).toString('hex')}`;
 }

@@ -1,4 +1,7 @@
-/** A certificate for receivers in tests: self-signed, for 127.0.0.1 and receiver.test, trusted by nobody. Its key is no secret. */
+/**
+ * A certificate for receivers in tests: self-signed, for 127.0.0.1 and receiver.test, trusted by nobody. Its key is no
+ * secret.
+ */
 
 export const testCertificate = {
   key: `-----BEGIN PRIVATE KEY-----

@@ -78,7 +78,9 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   throw problemOf(response.status, text);
 }
 
-/** Whether the console answered, and not a proxy with a page of its own: for a sign-in, or because the console is down. */
+/**
+ * Whether the console answered, and not a proxy with a page of its own: for a sign-in, or because the console is down.
+ */
 function isOfConsole({ status, headers }: Response): boolean {
   return status === 204 || (headers.get('content-type') ?? '').includes('json');
 }
@@ -106,7 +108,9 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }
 
-/** Changes page by page all that the filters match, since a call looks at a limited number. Resolves with the results. */
+/**
+ * Changes page by page all that the filters match, since a call looks at a limited number. Resolves with the results.
+ */
 export async function changeAll<T>(path: string, filters: QueryParameters): Promise<T[]> {
   const results: T[] = [];
   let cursor: string | undefined;

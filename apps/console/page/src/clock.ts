@@ -1,4 +1,7 @@
-/** The time by the console's clock: with a wrong clock of the browser, a countdown of minutes could show days, or a time long ago. */
+/**
+ * The time by the console's clock: with a wrong clock of the browser, a countdown of minutes could show days, or a time
+ * long ago.
+ */
 
 /** Smaller differences come from the `Date` header, which has whole seconds, and from its way to the browser. */
 const MAX_DIFFERENCE_MS = 5_000;

@@ -3,7 +3,10 @@ import { type ComponentType, lazy } from 'react';
 
 const RETRY_MS = 2_000;
 
-/** Returns the component of a part. Until its code can be loaded, which is tried again and again, the rest is shown without it. */
+/**
+ * Returns the component of a part. Until its code can be loaded, which is tried again and again, the rest is shown
+ * without it.
+ */
 export function lazyPart(load: () => Promise<ComponentType>) {
   return lazy(async () => {
     for (;;) {

@@ -1,4 +1,7 @@
-/** Follows the live tail of attempts while the tab is visible: the newest rows, what is missing, and whether the stream is alive. */
+/**
+ * Follows the live tail of attempts while the tab is visible: the newest rows, what is missing, and whether the stream
+ * is alive.
+ */
 import { useDocumentVisibility } from '@mantine/hooks';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
@@ -67,7 +70,10 @@ async function follow(path: string, following: Following): Promise<void> {
   }
 }
 
-/** Dispatches the events of one connection, and yields the place of each. Throws if the connection is refused, breaks or is silent. */
+/**
+ * Dispatches the events of one connection, and yields the place of each. Throws if the connection is refused, breaks or
+ * is silent.
+ */
 async function* readOnce(path: string, lastId: string | undefined, { signal, dispatch, onAlive }: Following) {
   const silence = new AbortController();
   const startTimer = () => setTimeout(() => silence.abort(), SILENCE_MS);

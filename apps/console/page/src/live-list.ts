@@ -1,4 +1,7 @@
-/** Lists that are read page by page. The rows on screen stay where they are; what is newer is counted until the user wants to see it. */
+/**
+ * Lists that are read page by page. The rows on screen stay where they are; what is newer is counted until the user
+ * wants to see it.
+ */
 import type { Page } from '@posthorn/operator-api';
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
@@ -15,8 +18,8 @@ const MAX_REFRESHED = 250;
 /**
  * `data` are the rows on screen, refreshed in place as long as they are among the first of the list; `unread` is how
  * many of the last ones are not. `changes` says in words what the list has besides them, or is null; `showNewest` shows
- * it. `total` is how many match in all, for lists that say so. `moreError` is why the next page could not be read, which
- * says nothing about the rows on screen. After the back button the list is as the user left it.
+ * it. `total` is how many match in all, for lists that say so. `moreError` is why the next page could not be read,
+ * which says nothing about the rows on screen. After the back button the list is as the user left it.
  */
 export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
   const queryClient = useQueryClient();

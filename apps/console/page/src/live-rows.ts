@@ -1,4 +1,6 @@
-/** Compares the rows on screen with the newest first page of their list: what has changed, what is new, what is gone. */
+/**
+ * Compares the rows on screen with the newest first page of their list: what has changed, what is new, what is gone.
+ */
 
 export interface LiveRows<T> {
   /** The rows on screen in their order, each as it was last read. */

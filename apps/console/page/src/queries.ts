@@ -62,7 +62,10 @@ export function useKept(isAny = true): void {
   }, [isAny]);
 }
 
-/** After 401, shows the sign-in page, which then returns to the current page. After 403, reads the session that another tab has begun. */
+/**
+ * After 401, shows the sign-in page, which then returns to the current page. After 403, reads the session that another
+ * tab has begun.
+ */
 export async function onApiError(error: unknown): Promise<void> {
   if (!(error instanceof ApiError)) return;
   // Awaited before the change is reported as failed: a repetition with the old CSRF token would be refused again.
@@ -187,7 +190,9 @@ export const useRequest = (deliveryId: string, attempt?: number) =>
 /** A count with a filter reads up to 50,000 deliveries of an address, which takes about a second. */
 const FILTERED_COUNT_MS = 10_000;
 
-/** Reads some addresses, and how many failed deliveries of them a bulk replay would process: none until all are read. */
+/**
+ * Reads some addresses, and how many failed deliveries of them a bulk replay would process: none until all are read.
+ */
 export function useReplayCandidates(subscriptionIds: readonly string[], scope: QueryParameters) {
   const addresses = useQueries({
     queries: subscriptionIds.map((id) => liveRead<Subscription>(`/v1/subscriptions/${id}`)),

@@ -1,4 +1,6 @@
-/** New events of the sandbox, as server-sent events: `posthorn listen` forwards them to a receiver under development. */
+/**
+ * New events of the sandbox, as server-sent events: `posthorn listen` forwards them to a receiver under development.
+ */
 import { eventBody } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import { type ListenedEvent, listenedEventSchema, listenQuerySchema } from '@posthorn/operator-api';

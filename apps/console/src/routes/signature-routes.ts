@@ -50,7 +50,10 @@ async function bodiesOf(store: Store, eventIds: readonly string[]): Promise<stri
   return found.flat().flatMap(({ event, erasedAtMs }) => (erasedAtMs === undefined ? [eventBody(event)] : []));
 }
 
-/** Returns the values of the first fields `id` in a body, even if it is not JSON any more: the event's may follow one of its `data`. */
+/**
+ * Returns the values of the first fields `id` in a body, even if it is not JSON any more: the event's may follow one of
+ * its `data`.
+ */
 function eventIdsIn(body: string): string[] {
   const ids = new Set<string>();
   for (const [, id = ''] of body.matchAll(/"id\\?"\s{0,8}:\s{0,8}\\?"([^"\\]{1,128})\\?"/g)) {

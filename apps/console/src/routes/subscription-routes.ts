@@ -31,7 +31,9 @@ import { replayScopeOf } from '../replay-scope.ts';
 import { serializeListedSubscriptions, serializeSubscription } from '../serialize.ts';
 import { untilAttemptsEnd } from '../until-attempts-end.ts';
 
-/** A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest. */
+/**
+ * A delete returns after this time even if not all deliveries of a busy address have ended; maintenance ends the rest.
+ */
 const MAX_DELETE_WAIT_MS = 5_000;
 
 export function subscriptionRoutes(api: Api, context: ConsoleContext): void {

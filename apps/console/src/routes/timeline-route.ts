@@ -1,4 +1,6 @@
-/** The route that finds events by session, reference or user, and shows them with their deliveries: `GET /v1/timeline`. */
+/**
+ * The route that finds events by session, reference or user, and shows them with their deliveries: `GET /v1/timeline`.
+ */
 import { outOfOrder, SEARCH_FIELDS, type SearchTerm } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';

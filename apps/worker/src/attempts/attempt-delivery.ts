@@ -1,4 +1,7 @@
-/** Makes one attempt of a delivery: load → sign → send → decide → record. packages/queue translates the outcome for BullMQ. */
+/**
+ * Makes one attempt of a delivery: load → sign → send → decide → record. packages/queue translates the outcome for
+ * BullMQ.
+ */
 import {
   type Attempt,
   type DeliveryJob,
@@ -186,7 +189,9 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
   };
 }
 
-/** A probe of the network may take seconds. Once the process must stop, the attempt is not counted: it is made again. */
+/**
+ * A probe of the network may take seconds. Once the process must stop, the attempt is not counted: it is made again.
+ */
 function isOursOrStopped(isOurs: Promise<boolean>, giveUp: AbortSignal): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const stop = () => resolve(true);

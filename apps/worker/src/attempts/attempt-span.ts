@@ -1,4 +1,7 @@
-/** The span of an attempt: an HTTP request to a receiver, and the sending of a message, in the terms of OpenTelemetry's conventions. */
+/**
+ * The span of an attempt: an HTTP request to a receiver, and the sending of a message, in the terms of OpenTelemetry's
+ * conventions.
+ */
 import type { Attempt, Environment, TraceContext } from '@posthorn/core';
 import type { Span, SpanShape, Tracing } from '@posthorn/runtime';
 import type { SendResult } from '@posthorn/sender';

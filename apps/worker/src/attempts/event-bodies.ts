@@ -64,8 +64,8 @@ export function createEventBodies(store: Store) {
     /**
      * Returns an event, or why there is nothing to send. `found`: the stored event, if the caller has read it already.
      * Returns a promise only if the event has to be read from Redis. If the master of a Cluster that has the event does
-     * not reply, the promise soon rejects with `StorageUnavailable`. Also rejects, and never throws, if the event is not
-     * as it must be: the caller may have another promise that somebody must handle.
+     * not reply, the promise soon rejects with `StorageUnavailable`. Also rejects, and never throws, if the event is
+     * not as it must be: the caller may have another promise that somebody must handle.
      */
     load(event: EventRef, found?: EventRecord): EventToSend | NothingToSend | Promise<EventToSend | NothingToSend> {
       const known = kept.get(event);

@@ -6,7 +6,10 @@ import { type EventRef, eventIdOf, isJoint, knownOrNew, partitionOf } from '@pos
 import type { Clock } from '@posthorn/runtime';
 import { type Store, type SucceededDelivery, shortenEvents } from '@posthorn/store';
 
-/** Reports that wait while Redis is away, in equal shares of the partitions: about 10 MB. Others are dropped, and their events are kept for longer. */
+/**
+ * Reports that wait while Redis is away, in equal shares of the partitions: about 10 MB. Others are dropped, and their
+ * events are kept for longer.
+ */
 const MAX_WAITING = 50_000;
 
 export type SucceededEvents = ReturnType<typeof createSucceededEvents>;
@@ -14,7 +17,9 @@ export type SucceededEvents = ReturnType<typeof createSucceededEvents>;
 export function createSucceededEvents(store: Store, clock: Clock) {
   const waitingIn = new Map<number, SucceededDelivery[]>();
   return {
-    /** Notes that a delivery of an event to a subscription has succeeded. `positions`: the subscriptions of the event. */
+    /**
+     * Notes that a delivery of an event to a subscription has succeeded. `positions`: the subscriptions of the event.
+     */
     add(event: EventRef, subscriptionId: string, positions: ReadonlyMap<string, number>): void {
       const position = positions.get(subscriptionId);
       // A joint record got its expiry when its delivery succeeded.

@@ -1,4 +1,7 @@
-/** Maintenance duty: moves some retries ahead of first attempts, so that a queue that is never empty does not delay them for ever. */
+/**
+ * Maintenance duty: moves some retries ahead of first attempts, so that a queue that is never empty does not delay them
+ * for ever.
+ */
 import type { Duty, DutyContext } from './duty.ts';
 
 const MAX_RETRIES_PER_RUN = 100;

@@ -4,7 +4,9 @@ import { closeInSteps } from '@posthorn/dispatch';
 import { closingSubscriptions } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
-/** The upper limit of a run's cost. Its unit is a step that finds nothing: it scans 500 index entries of the partition. */
+/**
+ * The upper limit of a run's cost. Its unit is a step that finds nothing: it scans 500 index entries of the partition.
+ */
 const COST_PER_RUN = 200;
 /** Deliveries whose end costs as much as one such step. */
 const DELIVERIES_PER_COST = 50;

@@ -1,4 +1,7 @@
-/** The duty that erases: what it finds and erases, in which order, and what it leaves for later; also if it dies between any two steps. */
+/**
+ * The duty that erases: what it finds and erases, in which order, and what it leaves for later; also if it dies between
+ * any two steps.
+ */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   type CameBack,

@@ -54,7 +54,10 @@ function erases({ status, cancelledAtMs }: Uncounted): boolean {
  * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
-  /** What an erasure has to do in a partition: the events to erase, those that are due longest first, and where to find more. */
+  /**
+   * What an erasure has to do in a partition: the events to erase, those that are due longest first, and where to find
+   * more.
+   */
   const lookAt = async (id: string, partition: number): Promise<Work | undefined> => {
     const erasure = await loadUncounted(store, id);
     if (!erasure) {

@@ -1,4 +1,7 @@
-/** Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt releases. */
+/**
+ * Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt
+ * releases.
+ */
 import { eachInTurn } from '@posthorn/core';
 import { addressesToRelease, releaseDeliveries } from '@posthorn/store';
 import { randomSample } from '../random-sample.ts';

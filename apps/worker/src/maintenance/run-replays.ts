@@ -1,4 +1,7 @@
-/** Maintenance duty: starts bulk replays that a console has left unstarted in their batch, and works through bulk replays and cancellations. */
+/**
+ * Maintenance duty: starts bulk replays that a console has left unstarted in their batch, and works through bulk
+ * replays and cancellations.
+ */
 import { eachInTurn } from '@posthorn/core';
 import { activeBatches, activeReplays, stepBatch, stepCancellation, stepReplay } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';

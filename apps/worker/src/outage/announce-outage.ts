@@ -27,7 +27,10 @@ export function createOutageAnnouncer(
   const { store, logger, metrics, clock, giveUp, onError } = context;
   const worker = `${hostname()}:${process.pid}`;
   const mayLogNoSocket = createSeldom();
-  /** Stores notices one after the other: an operator who got the start after the end would believe that the outage goes on. */
+  /**
+   * Stores notices one after the other: an operator who got the start after the end would believe that the outage goes
+   * on.
+   */
   let storing = Promise.resolve();
   const notify = (type: 'outage.started' | 'outage.ended', { kind, startedAtMs }: Outage) => {
     const notice = { type, atMs: clock.now(), reason: kind, worker, sinceMs: startedAtMs };

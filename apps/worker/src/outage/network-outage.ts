@@ -104,9 +104,9 @@ export class Outages {
   }
 
   /**
-   * When the last outage of this process ended, in milliseconds since 1970 by the clock as it is now; 0 if there was none.
-   * A clock is often set right when the network is back: by the time that it showed at the end, everything that is due
-   * until then again would be overdue.
+   * When the last outage of this process ended, in milliseconds since 1970 by the clock as it is now; 0 if there was
+   * none. A clock is often set right when the network is back: by the time that it showed at the end, everything that
+   * is due until then again would be overdue.
    */
   endedAtMs(): number {
     return Math.max(0, Math.floor(this.#options.now() - this.#sinceEndMs()));
@@ -243,8 +243,9 @@ export class Outages {
   }
 
   /**
-   * Probes some sites, then more and what responded lately, until there is evidence or all have failed. Resolves to what
-   * fails: `nothing` if there was evidence, `unknown` if fewer than `MIN_WITNESSES` probes of sites say what fails.
+   * Probes some sites, then more and what responded lately, until there is evidence or all have failed. Resolves to
+   * what fails: `nothing` if there was evidence, `unknown` if fewer than `MIN_WITNESSES` probes of sites say what
+   * fails.
    */
   async #probeSites(kind: SiteKind, picked: readonly Site[]): Promise<SiteKind | 'nothing' | 'unknown'> {
     const evidence = this.#nextEvidence[kind].promise;

@@ -1,4 +1,7 @@
-/** Remembers recently reached sites, one name per domain, and one host per network and domain: the witnesses of an outage (network-outage.ts). */
+/**
+ * Remembers recently reached sites, one name per domain, and one host per network and domain: the witnesses of an
+ * outage (network-outage.ts).
+ */
 import { isIP } from 'node:net';
 import { atMost, bareHost, HOUR_MS } from '@posthorn/core';
 import { LRUCache } from 'lru-cache';

@@ -15,8 +15,8 @@ export function hostOf(url: string): string {
 }
 
 /**
- * A public IP counts as a whole, whatever the port, and an IPv6 address as its /64: its owner usually has all of that. A
- * private IP, which only development may send to, counts by port: many receivers run on one machine there.
+ * A public IP counts as a whole, whatever the port, and an IPv6 address as its /64: its owner usually has all of that.
+ * A private IP, which only development may send to, counts by port: many receivers run on one machine there.
  */
 export function ipOf(ip: string, url: string): string {
   const { network, isPrivate } = knownOrNew(ips, ip, look);

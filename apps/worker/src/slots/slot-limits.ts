@@ -1,4 +1,7 @@
-/** The rules of admission control: how many more slots an address may acquire. docs/architecture.md says why each rule exists. */
+/**
+ * The rules of admission control: how many more slots an address may acquire. docs/architecture.md says why each rule
+ * exists.
+ */
 import { type ActiveList, FAST_MS } from '@posthorn/core';
 import type { Address, Group } from './slot-groups.ts';
 

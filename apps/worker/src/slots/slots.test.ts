@@ -9,7 +9,10 @@ beforeEach(() => {
   clock = fakeClock(1_000_000);
   slots = new Slots({ total: 100, perAddress: 10, perHost: 10, now: clock.now });
 });
-/** Acquires as many slots for an address as it gets, at most `most`, each at its host and IP; again where those have none. */
+/**
+ * Acquires as many slots for an address as it gets, at most `most`, each at its host and IP; again where those have
+ * none.
+ */
 function acquireAll(
   id: string,
   { most = 1_000, host = `${id}.test`, ip }: { most?: number; host?: string; ip?: string } = {},

@@ -5,7 +5,10 @@
  * 58).
  */
 
-/** Items in the order in which they were added. `has` and `delete` search, the oldest first: meant for at most some thousands. */
+/**
+ * Items in the order in which they were added. `has` and `delete` search, the oldest first: meant for at most some
+ * thousands.
+ */
 export class ActiveList<T> {
   /** Never shortened, or it would be replaced as it grows again: empty places follow the items. */
   readonly #items: (T | undefined)[] = [];

@@ -1,4 +1,7 @@
-/** Reads JSON without losing what the publisher wrote (long numbers included) and without letting depth exhaust the stack. */
+/**
+ * Reads JSON without losing what the publisher wrote (long numbers included) and without letting depth exhaust the
+ * stack.
+ */
 import { AppError } from '../errors.ts';
 
 /** Deepest nesting of objects and arrays that a body may have. */

@@ -1,6 +1,8 @@
 /** Reads a cache whose values are made when they are first needed. */
 
-/** The part of a `Map`, `WeakMap` or `LRUCache` (lru-cache) that is used here. This package does not import that one. */
+/**
+ * The part of a `Map`, `WeakMap` or `LRUCache` (lru-cache) that is used here. This package does not import that one.
+ */
 interface Cache<K, T> {
   get(key: K): T | undefined;
   set(key: K, made: NoInfer<T>): unknown;

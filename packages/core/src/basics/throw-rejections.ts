@@ -2,9 +2,9 @@
 import { StorageUnavailable } from '../errors.ts';
 
 /**
- * Throws the only error of what `Promise.allSettled` resolved to, or an `AggregateError` with all errors and the message
- * of the first; returns if nothing was rejected. If all are `StorageUnavailable`, it throws the first: callers look for
- * that class, and the others say the same.
+ * Throws the only error of what `Promise.allSettled` resolved to, or an `AggregateError` with all errors and the
+ * message of the first; returns if nothing was rejected. If all are `StorageUnavailable`, it throws the first: callers
+ * look for that class, and the others say the same.
  */
 export function throwRejections(results: readonly PromiseSettledResult<unknown>[]): void {
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));

@@ -9,7 +9,10 @@ const UNIT_MS = { ms: 1, s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 /** Beyond this a timer or an expiry would overflow. */
 const MAX_DURATION_MS = 10 * 365 * DAY_MS;
 
-/** Milliseconds of a duration such as `90s` or `1.5h`. Undefined where it is none, less than 1 ms or more than ten years. */
+/**
+ * Milliseconds of a duration such as `90s` or `1.5h`. Undefined where it is none, less than 1 ms or more than ten
+ * years.
+ */
 export function parseDurationMs(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
   if (!match) return undefined;
@@ -19,7 +22,10 @@ export function parseDurationMs(text: string): number | undefined {
 
 const latest = { ms: 0, text: new Date(0).toISOString() };
 
-/** An instant in UTC with milliseconds and `Z`. Many are asked for within a millisecond, and Date takes half a microsecond for each. */
+/**
+ * An instant in UTC with milliseconds and `Z`. Many are asked for within a millisecond, and Date takes half a
+ * microsecond for each.
+ */
 export function isoInstant(ms: number): string {
   if (ms !== latest.ms) {
     latest.text = new Date(ms).toISOString();
@@ -40,7 +46,9 @@ export function utcText(ms: number): string {
 const INSTANT_PARTS =
   /^(\d{4})(-?)(\d\d)\2(\d\d)[Tt](\d\d)(:?)(\d\d)(?:\6(\d\d)(?:[.,](\d+))?)?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)$/;
 
-/** The same, as OpenAPI has it: without a flag and without references to what was found, which not every language has. */
+/**
+ * The same, as OpenAPI has it: without a flag and without references to what was found, which not every language has.
+ */
 const INSTANT =
   /^(?:\d{4}-\d\d-\d\d|\d{8})[Tt](?:\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?|\d{4}(?:\d\d(?:[.,]\d+)?)?)(?:[Zz]|[+-]\d\d(?::?\d\d)?)$/;
 

@@ -18,7 +18,9 @@ export const replaysQuerySchema = z.strictObject({
   ...page,
 });
 
-/** Which deliveries of which addresses are replayed: the body of `POST /v1/replays` and of `POST /v1/replays/rehearse`. */
+/**
+ * Which deliveries of which addresses are replayed: the body of `POST /v1/replays` and of `POST /v1/replays/rehearse`.
+ */
 export const newReplaySchema = inOrder(
   z.strictObject({
     subscription_id: subscriptionId.optional().meta({ description: 'The address; or several in `subscription_ids`' }),

@@ -95,7 +95,10 @@ export const failedDeliveriesQuerySchema = inOrder(z.strictObject(replayScope));
 
 /** Redis has text in UTF-8, which has no halves of surrogate pairs: what is stored would not be what was sent. */
 const storedText = z.string().refine((text) => text.isWellFormed(), 'Expected text without half of a surrogate pair');
-/** They come with text that is copied, and nobody sees why the receiver's path is not found. `checkUrl` refuses those of Latin-1. */
+/**
+ * They come with text that is copied, and nobody sees why the receiver's path is not found. `checkUrl` refuses those of
+ * Latin-1.
+ */
 const INVISIBLE = /(?![ \u00a0])[\p{Cf}\p{Z}]/u;
 const url = storedText
   .min(1)
@@ -113,7 +116,10 @@ const eventTypes = z.union(
   { error: `Expected "all" or a non-empty list of ${SESSION_EVENT_TYPES.join(', ')}` },
 );
 
-/** The body of `POST /v1/subscriptions` (interface 4). It does not check whether the address is allowed: packages/sender does. */
+/**
+ * The body of `POST /v1/subscriptions` (interface 4). It does not check whether the address is allowed: packages/sender
+ * does.
+ */
 export const newSubscriptionSchema = z
   .strictObject({
     key: z
@@ -156,7 +162,9 @@ export const rotationSchema = z.strictObject({ overlap: overlapMs.prefault(DEFAU
 /** The body of `POST /v1/subscriptions/{id}/test`. */
 export const testDeliverySchema = z.strictObject({ environment: z.enum(ENVIRONMENTS).optional() });
 
-/** The largest `body` of a signature check, in characters: more than an event has with the default `MAX_EVENT_BYTES`. */
+/**
+ * The largest `body` of a signature check, in characters: more than an event has with the default `MAX_EVENT_BYTES`.
+ */
 const MAX_CHECKED_CHARACTERS = 300_000;
 
 /** The body of `POST /v1/subscriptions/{id}/check-signature`. */

@@ -80,7 +80,10 @@ const incidentSchema = z
 export const WELL_LIMITS = {
   /** Share of the attempts of the last `HEALTH_MINUTES` that have to succeed. */
   minSuccessRate: 0.95,
-  /** Above this share of its memory, Redis will be full soon; from then on ingest refuses events. The alerts have the same. */
+  /**
+   * Above this share of its memory, Redis will be full soon; from then on ingest refuses events. The alerts have the
+   * same.
+   */
   maxMemoryShare: 0.85,
   /** A delivery that has waited this long for its first attempt means that the workers do not keep up. */
   longPendingMs: 60_000,

@@ -20,7 +20,10 @@ interface Fastify {
   ): unknown;
 }
 
-/** Returns a plugin with one route: `app.register(fastifyReceiver(receiver, '/webhooks'))`. Other routes keep their body parsers. */
+/**
+ * Returns a plugin with one route: `app.register(fastifyReceiver(receiver, '/webhooks'))`. Other routes keep their body
+ * parsers.
+ */
 export function fastifyReceiver(receiver: Receiver, path: string) {
   const handle = nodeHandler(receiver);
   return async (app: Fastify): Promise<void> => {

@@ -4,8 +4,8 @@ import { collectBody } from '../collect-body.ts';
 import type { Receiver, Reply } from '../receiver.ts';
 
 /**
- * Returns a request listener, which is an express handler too: `app.post('/webhooks', nodeHandler(receiver))`. Nothing before it may parse
- * the body; `express.raw` may read it.
+ * Returns a request listener, which is an express handler too: `app.post('/webhooks', nodeHandler(receiver))`. Nothing
+ * before it may parse the body; `express.raw` may read it.
  */
 export function nodeHandler(receiver: Receiver) {
   return async (request: IncomingMessage & { body?: unknown }, response: ServerResponse): Promise<void> => {

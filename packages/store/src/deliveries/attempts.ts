@@ -126,7 +126,10 @@ async function askRedis(
   return { kind: 'held' };
 }
 
-/** What follows from the fields of a delivery and of its address. By index: destructuring would allocate more than all the rest. */
+/**
+ * What follows from the fields of a delivery and of its address. By index: destructuring would allocate more than all
+ * the rest.
+ */
 function nextStep(
   { deliveryId: id, generation, subscriptionId }: AttemptJob,
   delivery: Fields,

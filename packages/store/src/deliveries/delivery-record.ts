@@ -74,7 +74,8 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   const status = DELIVERY_STATUSES[Number(record.st)];
   const event = (record.e ?? jointRefOf(id)) as EventRef | undefined;
   if (status === undefined || event === undefined || record.s === undefined) return undefined;
-  // A joint record is found under any id that ends with its event's reference, and may outlive its delivery, for a replay.
+  // A joint record is found under any id that ends with its event's reference, and may outlive its delivery, for a
+  // replay.
   if (record.e === undefined && (deliveryId(event, record.s) !== id || Number(record.u) <= Date.now()))
     return undefined;
   const createdAtMs = Number(record.c);

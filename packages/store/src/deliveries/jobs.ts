@@ -46,7 +46,10 @@ interface ForWorker {
 
 /** A job to end by a script which also takes the next ones. */
 export interface JobToEnd extends LockedJob, ForWorker {
-  /** This many parked deliveries may be taken in place of a job of the queue. Undefined: one, if the queue has none for this worker. */
+  /**
+   * This many parked deliveries may be taken in place of a job of the queue. Undefined: one, if the queue has none for
+   * this worker.
+   */
   parkedFirst?: number | undefined;
 }
 

@@ -16,7 +16,10 @@ import {
 const TEXT_BITS = 512;
 /** Keeps nine bits of 32: as many as number the bits of a text. */
 const HASH_SHIFT = 32 - 9;
-/** Each value that can be filtered by has a bit too, after those of the texts. The last one says that there is a subscription at all. */
+/**
+ * Each value that can be filtered by has a bit too, after those of the texts. The last one says that there is a
+ * subscription at all.
+ */
 const VALUES: readonly string[] = [...SUBSCRIPTION_STATUSES, ...SUBSCRIPTION_ENVIRONMENTS, ...HEALTH_STATES];
 const PRESENT = TEXT_BITS + VALUES.length;
 /** 32-bit numbers of a block for each bit: 64 bytes, as many as a processor reads at once. */
@@ -40,7 +43,9 @@ export type Wanted = { readonly [Name in keyof Facets]?: Facets[Name] | undefine
 
 /** Returns an empty index. To remove an item, pass the object that was added. */
 export function createDirectoryIndex<T extends Indexed>() {
-  /** Each has the bits of 512 items: for each of the bits above, 16 numbers in a row, which one access to memory reads. */
+  /**
+   * Each has the bits of 512 items: for each of the bits above, 16 numbers in a row, which one access to memory reads.
+   */
   const blocks: Uint32Array[] = [];
   const items: (T | undefined)[] = [];
   const freePlaces: number[] = [];

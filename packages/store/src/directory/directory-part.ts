@@ -1,4 +1,7 @@
-/** The subscriptions of one partition, as a console keeps them in memory for its search: loads them, then follows their changes. */
+/**
+ * The subscriptions of one partition, as a console keeps them in memory for its search: loads them, then follows their
+ * changes.
+ */
 import {
   chunksOf,
   HEALTH_STATES,
@@ -18,7 +21,9 @@ import type { Store } from '../store.ts';
 const STORED_STATUSES = [...SUBSCRIPTION_STATUSES, RESUMING];
 /** Records read by one script: one or two milliseconds of Redis. */
 const RECORDS_AT_ONCE = 500;
-/** More changes than the stream keeps, with what `MAXLEN ~` leaves over. As many as this are not followed one by one. */
+/**
+ * More changes than the stream keeps, with what `MAXLEN ~` leaves over. As many as this are not followed one by one.
+ */
 const MAX_FOLLOWED = 2 * MAX_CHANGES;
 /**
  * After this time all subscriptions are loaded again. Nothing announces that the health of an address has expired, to
@@ -39,13 +44,17 @@ export interface Listed {
   readonly health: HealthState;
   /** Since when it fails; 0 if it does not. */
   readonly failingSinceMs: number;
-  /** Its place in the order `worst`: digits of its failed attempts plus 1 if it fails, 1 if it is paused, otherwise 0. */
+  /**
+   * Its place in the order `worst`: digits of its failed attempts plus 1 if it fails, 1 if it is paused, otherwise 0.
+   */
   readonly severity: number;
   /** Its place in the index, which sets it. */
   place: number;
 }
 
-/** What changed, by id: the subscription when `changes` was last cleared, and now; undefined where it does not exist. */
+/**
+ * What changed, by id: the subscription when `changes` was last cleared, and now; undefined where it does not exist.
+ */
 export type Changes = Map<string, { before: Listed | undefined; after: Listed | undefined }>;
 
 /**

@@ -24,7 +24,10 @@ import { allPartitions, type Store, sumPartitions } from '../store.ts';
 const KEYS_AT_ONCE = 1_000;
 /** Events loaded, or noted with their deliveries, at once: at most some MB. */
 const EVENTS_AT_ONCE = 25;
-/** Subscriptions of an event whose deliveries are loaded at once, and deliveries changed by one script: a few milliseconds of Redis. */
+/**
+ * Subscriptions of an event whose deliveries are loaded at once, and deliveries changed by one script: a few
+ * milliseconds of Redis.
+ */
 const DELIVERIES_AT_ONCE = 100;
 
 /** What an erasure erases. */
@@ -38,7 +41,10 @@ function scanningPartitions(store: Store): number[] {
   return store.redis instanceof Cluster ? allPartitions(store) : [0];
 }
 
-/** How far an erasure has come in all partitions: passes over the events that all scans have done, and the events left to erase. */
+/**
+ * How far an erasure has come in all partitions: passes over the events that all scans have done, and the events left
+ * to erase.
+ */
 export async function erasureProgress(store: Store, id: string): Promise<{ passes: number; left: number }> {
   const passes = await Promise.all(
     scanningPartitions(store).map((partition) =>
@@ -50,7 +56,10 @@ export async function erasureProgress(store: Store, id: string): Promise<{ passe
   return { passes: Math.min(...passes.map(Number)), left };
 }
 
-/** How many passes over the events an erasure has done, and where it is in the present one: no cursor before its first step. */
+/**
+ * How many passes over the events an erasure has done, and where it is in the present one: no cursor before its first
+ * step.
+ */
 export interface Place {
   passes: string;
   cursor?: string | undefined;
@@ -61,7 +70,10 @@ export interface Place {
 /** An erasure that looks for events, from a place on. */
 export type Finder = Erased & { place: Place };
 
-/** Where an erasure is, if the maintenance of a partition has to look for its events: fewer than `passesNeeded` passes are done. */
+/**
+ * Where an erasure is, if the maintenance of a partition has to look for its events: fewer than `passesNeeded` passes
+ * are done.
+ */
 export async function placeToGoOn(
   store: Store,
   id: string,
@@ -141,7 +153,10 @@ async function moveOn(
   });
 }
 
-/** A part of a pass: the events in it that match each of the finders, and where the next part begins; no cursor at the end. */
+/**
+ * A part of a pass: the events in it that match each of the finders, and where the next part begins; no cursor at the
+ * end.
+ */
 interface Part {
   events: StoredEvent[][];
   cursor?: string;
@@ -189,7 +204,10 @@ function matcherOf({ field, value, environment }: Erased): (stored: StoredEvent)
   };
 }
 
-/** All deliveries of an event, replays included, in parts of some hundred. Their ids follow from the event and its subscriptions. */
+/**
+ * All deliveries of an event, replays included, in parts of some hundred. Their ids follow from the event and its
+ * subscriptions.
+ */
 export async function* deliveriesToErase(
   store: Store,
   { ref, subscriptionIds }: StoredEvent,
@@ -263,7 +281,9 @@ export async function eraseDeliveries(
   return left;
 }
 
-/** Erases the payload of an event all of whose deliveries are marked, and counts them. Counts once if it is repeated. */
+/**
+ * Erases the payload of an event all of whose deliveries are marked, and counts them. Counts once if it is repeated.
+ */
 export async function eraseEvent(
   store: Store,
   id: string,

@@ -113,7 +113,10 @@ async function end(store: Store, erasure: Erasure, change: Omit<Advance, 'fields
   return result;
 }
 
-/** Gives an erasure its next status (core's `nextErasureStatus`). The last one has its counts, and an audit entry. Safe to repeat. */
+/**
+ * Gives an erasure its next status (core's `nextErasureStatus`). The last one has its counts, and an audit entry. Safe
+ * to repeat.
+ */
 export async function settleErasure(
   store: Store,
   erasure: Erasure,
@@ -194,7 +197,10 @@ export async function removeOpenErasure(store: Store, id: string): Promise<void>
   await store.redis.srem(keys.openErasuresKey(first(store)), id);
 }
 
-/** Erasures by id, in the order of the ids, with what has been counted so far; undefined for an id that has none (any more). */
+/**
+ * Erasures by id, in the order of the ids, with what has been counted so far; undefined for an id that has none (any
+ * more).
+ */
 export async function loadErasures(store: Store, ids: readonly string[]): Promise<(Erasure | undefined)[]> {
   return await Promise.all(
     ids.map(async (id) => {

@@ -8,7 +8,10 @@ import { replaysOf } from '../replays/replays.ts';
 import type { Store } from '../store.ts';
 import type { StoredEvent } from './event-record.ts';
 
-/** At most `limit` deliveries: subscription by subscription, the first delivery and then its replays. `hasMore`: there may be more. */
+/**
+ * At most `limit` deliveries: subscription by subscription, the first delivery and then its replays. `hasMore`: there
+ * may be more.
+ */
 export async function deliveriesOfEvent(
   store: Store,
   { ref, subscriptionIds }: Pick<StoredEvent, 'ref' | 'subscriptionIds'>,
@@ -20,7 +23,9 @@ export async function deliveriesOfEvent(
   return { deliveries, hasMore: all.length > limit || looked.length < subscriptionIds.length };
 }
 
-/** The ids of the deliveries of an event to some of its subscriptions: of each, that of the first and of its replays. */
+/**
+ * The ids of the deliveries of an event to some of its subscriptions: of each, that of the first and of its replays.
+ */
 export async function deliveryIdsOf(
   store: Store,
   ref: EventRef,

@@ -34,8 +34,8 @@ const BEFORE_TRACE = '~';
 
 /**
  * One line of what is not in `data`, then `data` itself. The envelope of the body is rebuilt from it (core's
- * `eventBody`): that saves a third of the memory of a small event. If `data` can be packed, the line is shorter too. The
- * trace follows the time of acceptance, after a character that ends the number for versions that know no trace.
+ * `eventBody`): that saves a third of the memory of a small event. If `data` can be packed, the line is shorter too.
+ * The trace follows the time of acceptance, after a character that ends the number for versions that know no trace.
  */
 export function encodeEvent(stored: StoredEvent): string {
   const { event, acceptedAtMs, subscriptionIds, erasedAtMs, trace } = stored;
@@ -72,7 +72,10 @@ export function decodeEvent(ref: EventRef, stored: EventRecord): StoredEvent | u
   return typeof stored === 'string' ? decodeText(ref, stored) : decodeJoint(ref, stored);
 }
 
-/** Reads the event in a joint record: its text in the fields t1, t2…, and those that its delivery has too. Undefined if there is none. */
+/**
+ * Reads the event in a joint record: its text in the fields t1, t2…, and those that its delivery has too. Undefined if
+ * there is none.
+ */
 export function decodeJoint(ref: EventRef, record: Readonly<Record<string, string>>): StoredEvent | undefined {
   try {
     return readJoint(ref, record);

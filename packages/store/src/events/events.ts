@@ -17,7 +17,10 @@ import { runScript } from '../scripts.ts';
 import { readPartitions, type Store } from '../store.ts';
 import { decodeJoint, decodeText, type StoredEvent } from './event-record.ts';
 
-/** The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of subscriptions. */
+/**
+ * The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of
+ * subscriptions.
+ */
 export async function findMatches(
   store: Store,
   event: Pick<Event, 'environment'> & { type: EventType },
@@ -33,7 +36,9 @@ export async function confirmFanOut(store: Store, event: EventRef): Promise<void
   await store.redis.zrem(fanningOutKey(prefixOfEvent(store, event)), event);
 }
 
-/** Notes that a fan-out makes progress, so that it does not count as interrupted; changes nothing once it is confirmed. */
+/**
+ * Notes that a fan-out makes progress, so that it does not count as interrupted; changes nothing once it is confirmed.
+ */
 export async function renewFanOut(store: Store, event: EventRef, nowMs: number): Promise<void> {
   await store.redis.zadd(fanningOutKey(prefixOfEvent(store, event)), 'XX', nowMs, event);
 }
@@ -47,8 +52,8 @@ export async function claimFanOut(store: Store, event: EventRef, beforeMs: numbe
 }
 
 /**
- * Up to `limit` events of a partition whose fan-out has made no progress since `beforeMs` and was never confirmed: their
- * process died, or Redis was away.
+ * Up to `limit` events of a partition whose fan-out has made no progress since `beforeMs` and was never confirmed:
+ * their process died, or Redis was away.
  */
 export async function interruptedFanOuts(
   store: Store,
@@ -80,7 +85,9 @@ export async function loadExactly(store: Store, event: EventRef): Promise<Stored
   return text === null ? undefined : decodeText(event, text);
 }
 
-/** As how many items parsing the data of an event counts in `visitInSlices`: 128 Ki characters are a slice of their own. */
+/**
+ * As how many items parsing the data of an event counts in `visitInSlices`: 128 Ki characters are a slice of their own.
+ */
 export function parsingWeight({ event }: StoredEvent): number {
   return event.dataJson.length / 32;
 }

@@ -1,4 +1,7 @@
-/** Matches events to subscriptions in memory. The script that stores an event checks that what was read is still current. */
+/**
+ * Matches events to subscriptions in memory. The script that stores an event checks that what was read is still
+ * current.
+ */
 import { randomInt } from 'node:crypto';
 import { type Environment, type EventType, StorageUnavailable } from '@posthorn/core';
 import { allPrefixes, topicsVersionKey } from '../keys.ts';
@@ -18,7 +21,9 @@ const MAX_KEPT_IDS = 1_000;
 /** The version of topics of which Redis has none. */
 const NEVER_CHANGED = '0';
 
-/** The subscriptions that an event matches, with the version of the topics in each partition from before they were read. */
+/**
+ * The subscriptions that an event matches, with the version of the topics in each partition from before they were read.
+ */
 export interface Match {
   readonly subscriptionIds: readonly string[];
   readonly versions: readonly string[];

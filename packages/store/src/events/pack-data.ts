@@ -56,7 +56,10 @@ const UUID_CODE = UUID_TOKEN.charCodeAt(0);
 /** The 16 bytes of a UUID in base64url. */
 const PACKED_UUID_LENGTH = 22;
 
-/** Packs a compact JSON text, or returns it as it is: a text that is long, or has characters between its values that packing uses. */
+/**
+ * Packs a compact JSON text, or returns it as it is: a text that is long, or has characters between its values that
+ * packing uses.
+ */
 export function packData(json: string): string {
   if (json.length > MAX_PACKED_LENGTH || unsafe.test(json)) return json;
   return MARK + json.replace(packable, (found) => tokenOf.get(found) ?? UUID_TOKEN + packUuid(found));
@@ -67,7 +70,10 @@ export function isPacked(text: string): boolean {
   return text.startsWith(MARK);
 }
 
-/** The JSON text that was packed. A loop takes half of what a regular expression does that calls a function for each token. */
+/**
+ * The JSON text that was packed. A loop takes half of what a regular expression does that calls a function for each
+ * token.
+ */
 export function unpackData(text: string): string {
   let json = '';
   // Where the characters begin that stand for themselves.

@@ -33,7 +33,10 @@ import { packUuid, unpackUuid } from './pack-data.ts';
 const DAILY_FROM_MS = 7 * DAY_MS;
 /** Entries read by one command: 60 kB, less than a millisecond of Redis. */
 const CHUNK = 2_000;
-/** Lists read at once. In few, those of the newest days are read to the end before older ones use up what may be looked at. */
+/**
+ * Lists read at once. In few, those of the newest days are read to the end before older ones use up what may be looked
+ * at.
+ */
 const LISTS_AT_ONCE = 32;
 /** Entries that one search looks at, those of other terms included: some tens of milliseconds. */
 const MAX_LOOKED_AT = 200_000;
@@ -50,12 +53,16 @@ const SLICE_UNITS = [
 type Slices = ReturnType<typeof slicesFor>;
 const slicesOf = new WeakMap<Store, Slices>();
 
-/** The part of the index that a moment belongs to. The unit is part of the name, so that a change of `RETENTION` mixes no slices. */
+/**
+ * The part of the index that a moment belongs to. The unit is part of the name, so that a change of `RETENTION` mixes
+ * no slices.
+ */
 const slices = (store: Store): Slices => knownOrNew(slicesOf, store, slicesFor);
 
 function slicesFor({ retentionMs }: Store) {
   const [unit, sliceMs] = SLICE_UNITS[retentionMs >= DAILY_FROM_MS ? 0 : 1];
-  // As long as an event that fails after its last retry, or that is held, is kept. One that is replayed later outlives its entries.
+  // As long as an event that fails after its last retry, or that is held, is kept. One that is replayed later outlives
+  // its entries.
   const lifeMs = retentionMs + 2 * Math.min(retentionMs, GRACE_MS);
   return {
     nameOf: (number: number) => `${unit}${number}`,
@@ -164,7 +171,8 @@ export async function searchEvents(
       }),
     );
   }
-  // What a batch has brought was accepted in the same millisecond. Where its events were created then too, they stay as a list has them.
+  // What a batch has brought was accepted in the same millisecond. Where its events were created then too, they stay as
+  // a list has them.
   const newestFirst = [...found.values()].sort(
     (a, b) => b.acceptedAtMs - a.acceptedAtMs || b.createdAtMs - a.createdAtMs,
   );
@@ -212,7 +220,8 @@ async function newestOfList(
 ): Promise<Iterable<Found>> {
   const found = new Map<EventRef, Found>();
   const mayGoOn = () => found.size <= limit && budget.left > 0;
-  // From the end: entries that are added meanwhile move others into the next chunk, where they are found again, never out of it.
+  // From the end: entries that are added meanwhile move others into the next chunk, where they are found again, never
+  // out of it.
   for (let end = -1; mayGoOn(); end -= CHUNK) {
     const entries = await store.redis.lrange(key, end - CHUNK + 1, end);
     budget.left -= entries.length;

@@ -10,7 +10,9 @@ import type { Store } from '../store.ts';
 /** Deliveries reported by one script: a few milliseconds of Redis. */
 const CHUNK = 500;
 
-/** A delivery that has succeeded; not a replay, and not one in a joint record, whose expiry was set with its success. */
+/**
+ * A delivery that has succeeded; not a replay, and not one in a joint record, whose expiry was set with its success.
+ */
 export interface SucceededDelivery {
   event: EventRef;
   /** How many deliveries the event has, replays not included. */
@@ -20,10 +22,10 @@ export interface SucceededDelivery {
 }
 
 /**
- * Reports deliveries that have succeeded, all of events in one partition. An event is kept for `RETENTION_SUCCEEDED` from
- * `nowMs` once all its deliveries have been reported, so not longer than that after its last delivery. A failed delivery
- * is never reported, and only a failed one can be replayed: an event that may still be needed keeps its life. May be
- * repeated. A report that is lost only leaves the event for longer.
+ * Reports deliveries that have succeeded, all of events in one partition. An event is kept for `RETENTION_SUCCEEDED`
+ * from `nowMs` once all its deliveries have been reported, so not longer than that after its last delivery. A failed
+ * delivery is never reported, and only a failed one can be replayed: an event that may still be needed keeps its life.
+ * May be repeated. A report that is lost only leaves the event for longer.
  */
 export async function shortenEvents(
   store: Store,

@@ -177,7 +177,10 @@ describe('fan-out', () => {
     const { id } = await subscribe();
     const stream = bySubscriptionKey(prefixOfSubscription(store, id), id);
     const { lifeMs, oldestMs } = streamLimits(store, time.nowMs);
-    /** Makes a delivery while the stream, with old entries, has so long to live. Returns whether the stream was looked after. */
+    /**
+     * Makes a delivery while the stream, with old entries, has so long to live. Returns whether the stream was looked
+     * after.
+     */
     const isLookedAfter = async (leftMs: number) => {
       await store.redis.del(stream);
       const adding = store.redis.pipeline();

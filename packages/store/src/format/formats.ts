@@ -1,4 +1,7 @@
-/** The stored formats that this release reads, and whether the one in force may be raised. docs/upgrades.md explains both to operators. */
+/**
+ * The stored formats that this release reads, and whether the one in force may be raised. docs/upgrades.md explains
+ * both to operators.
+ */
 
 /** What a release reads. It writes the format in force, or an older one while it does not know that it was raised. */
 export interface FormatRange {
@@ -21,7 +24,9 @@ export const READABLE: FormatRange = { oldest: FIRST_FORMAT, newest: formatRelea
  */
 export const COMPACT_FORMAT = 2;
 
-/** A process without a sign of life for this long is gone. A process trusts what it knows for much shorter (`TRUST_MS`). */
+/**
+ * A process without a sign of life for this long is gone. A process trusts what it knows for much shorter (`TRUST_MS`).
+ */
 export const GONE_AFTER_MS = 600_000;
 /** A window during which nobody looked for this long begins again: an earlier release may have run meanwhile. */
 const MAX_GAP_MS = 60_000;
@@ -65,7 +70,9 @@ export interface FormatRecord {
   lookedAtMs: number | undefined;
   /** When the last check for ingest processes of 0.1.0 began. */
   checkedSinceMs: number | undefined;
-  /** What 0.1.0 writes and later releases don't: the answer to a readiness probe, and what ingest says once a minute. */
+  /**
+   * What 0.1.0 writes and later releases don't: the answer to a readiness probe, and what ingest says once a minute.
+   */
   probedAtMs: number | undefined;
   hasIngestSign: boolean;
 }
@@ -104,7 +111,10 @@ export function decideRaise(
   return { kind: 'checking', sinceMs, checkedSinceMs, raisesAtMs: checkedSinceMs + checkMs };
 }
 
-/** What shows that a process of 0.1.0 is running. An idle console that nobody probes gives no sign: for it there is the window. */
+/**
+ * What shows that a process of 0.1.0 is running. An idle console that nobody probes gives no sign: for it there is the
+ * window.
+ */
 function signsOfFirstRelease(record: FormatRecord, oldWorkers: readonly string[]): string[] {
   const signs = oldWorkers.map((worker) => `worker ${worker} (release 0.1.0)`);
   const { nowMs, probedAtMs = Number.NEGATIVE_INFINITY } = record;

@@ -35,8 +35,8 @@ export function createLostPartitions(store: Pick<Store, 'redis' | 'prefix' | 'pa
   };
   return {
     /**
-     * The numbers of the partitions that have lost their data. One that is unavailable, or does not reply within 2 s, is
-     * not among them. Without a circuit breaker, which would not ask a master that has just come back.
+     * The numbers of the partitions that have lost their data. One that is unavailable, or does not reply within 2 s,
+     * is not among them. Without a circuit breaker, which would not ask a master that has just come back.
      */
     async find(): Promise<number[]> {
       const looks = prefixes.map(async (prefix, partition) => {
@@ -52,7 +52,9 @@ export function createLostPartitions(store: Pick<Store, 'redis' | 'prefix' | 'pa
     doubt(): void {
       doubted = new Set(prefixes);
     },
-    /** Whether the partition with this prefix has lost its data; undefined if there was no doubt since the last look. */
+    /**
+     * Whether the partition with this prefix has lost its data; undefined if there was no doubt since the last look.
+     */
     isLost: (prefix: string): Promise<boolean> | undefined => (doubted.has(prefix) ? isLost(prefix) : undefined),
   };
 }

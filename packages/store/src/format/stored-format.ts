@@ -38,8 +38,8 @@ export interface StoredFormat {
   /** The format to write. Everything that this process may find can be older, or newer up to what it reads. */
   current(): number;
   /**
-   * Undefined while what is known is recent. Otherwise resolves once it is, and rejects if this process can't read what is
-   * stored, or Redis has lost it. `prefix`: that of the partition to be used.
+   * Undefined while what is known is recent. Otherwise resolves once it is, and rejects if this process can't read what
+   * is stored, or Redis has lost it. `prefix`: that of the partition to be used.
    */
   confirm(prefix?: string): Promise<void> | undefined;
   /** To be called when Redis may have other data than before: what is known is no longer recent. */
@@ -114,8 +114,8 @@ export class KnownFormat implements StoredFormat {
   }
 
   /**
-   * To be called when Redis is reached again: it may be another server, or have other data. What is being read was asked
-   * before that, and confirms nothing any more.
+   * To be called when Redis is reached again: it may be another server, or have other data. What is being read was
+   * asked before that, and confirms nothing any more.
    */
   doubt(): void {
     this.#doubts++;

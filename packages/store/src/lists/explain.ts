@@ -75,7 +75,10 @@ function caseEvent({ event, acceptedAtMs, subscriptionIds }: StoredEvent, subscr
   };
 }
 
-/** The deliveries of the events with one id to one address, newest first. Their ids follow from both; so do those of replays. */
+/**
+ * The deliveries of the events with one id to one address, newest first. Their ids follow from both; so do those of
+ * replays.
+ */
 async function deliveriesOf(store: Store, eventId: string, subscriptionId: string): Promise<StoredDelivery[]> {
   const refs = refsOf(eventId);
   const replays = await Promise.all(refs.map((ref) => replaysOf(store, ref, subscriptionId)));

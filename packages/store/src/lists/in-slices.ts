@@ -1,4 +1,6 @@
-/** Goes through long lists in short slices, so that the event loop is never blocked for more than a few milliseconds. */
+/**
+ * Goes through long lists in short slices, so that the event loop is never blocked for more than a few milliseconds.
+ */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Items of a slice: one to three milliseconds. */
@@ -86,7 +88,9 @@ function positionIn<T>(list: readonly T[], isAfter: (item: T) => boolean): numbe
   return from;
 }
 
-/** Returns the items for which `isWanted` holds. The list must not change meanwhile. `weightOf`: as for `visitInSlices`. */
+/**
+ * Returns the items for which `isWanted` holds. The list must not change meanwhile. `weightOf`: as for `visitInSlices`.
+ */
 export async function filterInSlices<T>(
   items: readonly T[],
   isWanted: (item: T) => boolean,

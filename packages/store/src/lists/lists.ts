@@ -151,7 +151,9 @@ function batchSource(store: Store, batchId: string): Source {
   return { idForm: REPLAY_ID, read };
 }
 
-/** A page of erasures, newest first; with `hmacs`, those of the value that has one of these hashes. Throws `BadCursor`. */
+/**
+ * A page of erasures, newest first; with `hmacs`, those of the value that has one of these hashes. Throws `BadCursor`.
+ */
 export async function listErasures(
   store: Store,
   hmacs: readonly string[] | undefined,

@@ -18,7 +18,10 @@ export class BadCursor extends Error {
   }
 }
 
-/** A position in a list: the creation time and the id of the last item seen, or the stream's entry id in place of the delivery's. */
+/**
+ * A position in a list: the creation time and the id of the last item seen, or the stream's entry id in place of the
+ * delivery's.
+ */
 export interface Position {
   ms: number;
   id: string;
@@ -29,7 +32,10 @@ export type Candidate = Position & { item: string };
 
 /** An index that a list is read from. */
 export interface Source {
-  /** The form of the ids of its positions. A cursor of another form comes from elsewhere, and Redis might refuse it as a position. */
+  /**
+   * The form of the ids of its positions. A cursor of another form comes from elsewhere, and Redis might refuse it as a
+   * position.
+   */
   idForm: RegExp;
   /** Some candidates from a position onwards, newest first; fewer than `count` only at the end. */
   read(after: Position | undefined, count: number): Promise<Candidate[]>;
@@ -40,7 +46,10 @@ export interface Source {
  * cursor, instead of a long wait.
  */
 const MAX_LOOKED_AT = 5_000;
-/** Candidates that are read at once at most. A filter that rejects most of them is then not read in thousands of small steps. */
+/**
+ * Candidates that are read at once at most. A filter that rejects most of them is then not read in thousands of small
+ * steps.
+ */
 const MAX_CHUNK = 500;
 
 /** Reads a page from a source of ids, loading the items behind them. Throws `BadCursor`. */

@@ -25,7 +25,10 @@ export function sortedSetSource(
   return { idForm, read };
 }
 
-/** The second half of a stream entry's id. Redis allows up to 2^64; no millisecond has nearly as many entries as this allows. */
+/**
+ * The second half of a stream entry's id. Redis allows up to 2^64; no millisecond has nearly as many entries as this
+ * allows.
+ */
 const STREAM_SEQUENCE = /^\d{1,16}$/;
 
 /** How far the ids of a stream may run ahead of creation times: the clocks of processes differ. */
@@ -34,7 +37,10 @@ const MAX_CLOCK_SKEW_MS = 60_000;
 /** Entries of the stream of the succeeded that one command reads: at first, and at most. */
 const [MIN_READ, MAX_READ] = [100, 2_000];
 
-/** Deliveries by status, newest first by (time, id), over several partitions and statuses at once; only ids that begin with `idPrefix`. */
+/**
+ * Deliveries by status, newest first by (time, id), over several partitions and statuses at once; only ids that begin
+ * with `idPrefix`.
+ */
 export function statusSource(
   store: Store,
   prefixes: readonly string[],
@@ -103,7 +109,9 @@ export async function countStatus(store: Store, prefix: string, status: Delivery
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
 
-/** The id in an entry of an address's stream: in full in format 1, else without what all ids of the address begin with. */
+/**
+ * The id in an entry of an address's stream: in full in format 1, else without what all ids of the address begin with.
+ */
 function idInStream(subscriptionId: string, entry: string): string {
   return DELIVERY_ID.test(entry) ? entry : deliveryIdPrefix(subscriptionId) + entry;
 }

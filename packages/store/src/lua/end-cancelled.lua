@@ -1,7 +1,7 @@
 -- Does one step of a cancellation: ends those of `deliveries` that have no attempt and whose job no worker has, removes
--- the jobs of retries, and moves the cursor `swept` on. It is one script so that no worker takes a job between the check
--- and the end, and a step that another process has done already changes nothing. A later sweep looks again at those
--- that a worker has. Returns {1 if there is another step to do at once, else 0; ids of the ended deliveries}.
+-- the jobs of retries, and moves the cursor `swept` on. It is one script so that no worker takes a job between the
+-- check and the end, and a step that another process has done already changes nothing. A later sweep looks again at
+-- those that a worker has. Returns {1 if there is another step to do at once, else 0; ids of the ended deliveries}.
 --@include delivery-key
 --@include status
 --@include current-job

@@ -1,6 +1,7 @@
 -- Replaces an event by `text`, which has no payload. The key and its expiry stay, so the event's id remains taken.
--- Removes the entries in `search` ("list entry …") from the search index, at most `copies` of each (0: all), and adds the
--- counts to the erasure's progress once. It is one script so that a repeated call does not count again. Returns nothing.
+-- Removes the entries in `search` ("list entry …") from the search index, at most `copies` of each (0: all), and adds
+-- the counts to the erasure's progress once. It is one script so that a repeated call does not count again. Returns
+-- nothing.
 --@include event-text
 
 local key = KEY_EVENT .. event

@@ -1,6 +1,6 @@
--- Notes an event that an erasure has found, with its numbers of deliveries and of unfinished ones. `dueAtMs` is the time
--- of its acceptance, so that the oldest is erased first. It is one script so that an event found twice is counted once.
--- Returns nothing.
+-- Notes an event that an erasure has found, with its numbers of deliveries and of unfinished ones. `dueAtMs` is the
+-- time of its acceptance, so that the oldest is erased first. It is one script so that an event found twice is counted
+-- once. Returns nothing.
 local events, progress = KEY_ERASURE_EVENTS .. id, KEY_ERASURE_PROGRESS .. id
 if call('ZADD', events, 'NX', dueAtMs, event) == 1 then
   call('HINCRBY', progress, 'events', 1)

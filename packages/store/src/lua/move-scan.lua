@@ -1,6 +1,6 @@
--- Moves the cursor of a pass over the events on for `erasures`, each with the number of passes that it has done, or ends
--- their pass if `nextCursor` is empty. It is one script so that only one of two processes that read the same `passes`
--- and `cursor` moves an erasure. `run` is the run of the server that gave `nextCursor`. Returns nothing.
+-- Moves the cursor of a pass over the events on for `erasures`, each with the number of passes that it has done, or
+-- ends their pass if `nextCursor` is empty. It is one script so that only one of two processes that read the same
+-- `passes` and `cursor` moves an erasure. `run` is the run of the server that gave `nextCursor`. Returns nothing.
 for id, passes in erasures do
   local key = KEY_ERASURE_PROGRESS .. id
   local found = call('HMGET', key, 'passes', 'cursor')

@@ -1,9 +1,8 @@
 -- Writes a subscription as a whole, with its indexes, notices and audit entry, if its revision is `expectedRevision`
--- ('' for a new one) and it has not been created again under its key since. It is one script so that two operators can't
--- overwrite each other's changes, and the indexes always agree with the record.
--- If the subscription becomes active, its held deliveries will be released. If it is to be resuming and none of its
--- deliveries is in a lane, it becomes active at once. `saveId` identifies this save: sent again because the reply was
--- lost, it changes nothing.
+-- ('' for a new one) and it has not been created again under its key since. It is one script so that two operators
+-- can't overwrite each other's changes, and the indexes always agree with the record. If the subscription becomes
+-- active, its held deliveries will be released. If it is to be resuming and none of its deliveries is in a lane, it
+-- becomes active at once. `saveId` identifies this save: sent again because the reply was lost, it changes nothing.
 -- Returns {status as stored, 1 if its topics may have changed}, or -1 if the revision is another one.
 --@include audit
 --@include announce

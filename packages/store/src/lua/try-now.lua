@@ -1,6 +1,6 @@
--- Makes the next attempt of a delivery that waits for its retry due at once: adds a job of a new generation, and removes
--- the one that waited. It is one script so that two operators, or an operator and the retry, don't cause two attempts.
--- Returns 'tried', or why not: 'not_waiting', 'not_active' or 'already_due'.
+-- Makes the next attempt of a delivery that waits for its retry due at once: adds a job of a new generation, and
+-- removes the one that waited. It is one script so that two operators, or an operator and the retry, don't cause two
+-- attempts. Returns 'tried', or why not: 'not_waiting', 'not_active' or 'already_due'.
 --@include delivery-key
 --@include add-job
 --@include audit

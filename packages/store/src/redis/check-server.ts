@@ -1,4 +1,7 @@
-/** Checks the database, the version, the eviction policy, the memory limit and the persistence of Redis before it is used. */
+/**
+ * Checks the database, the version, the eviction policy, the memory limit and the persistence of Redis before it is
+ * used.
+ */
 import { StartError, StorageUnavailable } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 
@@ -6,9 +9,9 @@ import { Cluster, type Redis } from 'ioredis';
 const MIN_MAJOR_VERSION = 7;
 
 /**
- * Throws `StartError` where a server lacks the database, is too old, or may evict keys and with them deliveries. Returns
- * a warning for each server that would lose acknowledged writes in a crash, has no memory limit, or whose ACL does not
- * allow these checks. The client must be connected.
+ * Throws `StartError` where a server lacks the database, is too old, or may evict keys and with them deliveries.
+ * Returns a warning for each server that would lose acknowledged writes in a crash, has no memory limit, or whose ACL
+ * does not allow these checks. The client must be connected.
  */
 export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
   if (!(redis instanceof Cluster)) await checkDatabase(redis);
@@ -54,7 +57,9 @@ export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
   return warnings;
 }
 
-/** Where Redis refuses to select the database, ioredis reports that and goes on with database 0, which others may use. */
+/**
+ * Where Redis refuses to select the database, ioredis reports that and goes on with database 0, which others may use.
+ */
 async function checkDatabase(redis: Redis): Promise<void> {
   const { db = 0 } = redis.options;
   if (db === 0) return;
@@ -72,8 +77,8 @@ export function describeEviction(info: ReadonlyMap<string, string>): string | un
 }
 
 /**
- * By what servers that run may lose accepted events, given the fields of the `INFO` of each: true where it holds for any.
- * What they do not report is taken for safe.
+ * By what servers that run may lose accepted events, given the fields of the `INFO` of each: true where it holds for
+ * any. What they do not report is taken for safe.
  */
 export function unsafetiesOf(infos: readonly ReadonlyMap<string, string>[]) {
   const anyHas = (field: string, value: string) => infos.some((info) => info.get(field) === value);
@@ -90,7 +95,9 @@ export function masters(redis: Redis | Cluster): Redis[] {
   return redis instanceof Cluster ? redis.nodes('master') : [redis];
 }
 
-/** When the append-only file is written; `always` where the server does not say, since there is no reason to warn then. */
+/**
+ * When the append-only file is written; `always` where the server does not say, since there is no reason to warn then.
+ */
 async function readAppendFsync(server: Redis): Promise<string> {
   const reply = (await unlessRefused(server.config('GET', 'appendfsync'))) as string[] | undefined;
   return reply?.[1] ?? 'always';

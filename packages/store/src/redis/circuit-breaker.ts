@@ -14,8 +14,8 @@ type CircuitBreaker = <T>(name: string, call: () => Promise<T>) => Promise<T>;
 /**
  * Returns a function that makes a call to what `name` names, and rejects with `StorageUnavailable` if there is no reply
  * after `limitMs`. After that, or after a call that could not be made, it rejects at once until a reply comes, even a
- * late one. After each `limitMs` it makes one call all the same, for which nobody waits. So a call that was rejected may
- * still take effect. `now`: milliseconds since any fixed moment.
+ * late one. After each `limitMs` it makes one call all the same, for which nobody waits. So a call that was rejected
+ * may still take effect. `now`: milliseconds since any fixed moment.
  */
 export function createCircuitBreaker(limitMs: number, now: () => number = () => performance.now()): CircuitBreaker {
   /** Why calls are refused, and when to call again. */
@@ -59,7 +59,8 @@ const breakers = new WeakMap<Store, CircuitBreaker>();
 
 /**
  * Makes a short call to the partition with this prefix. In a Redis Cluster it rejects with `PartitionUnavailable` if
- * there is no reply in time, as `createCircuitBreaker` says. On one Redis all partitions hang together, so the call waits.
+ * there is no reply in time, as `createCircuitBreaker` says. On one Redis all partitions hang together, so the call
+ * waits.
  */
 export async function withCircuitBreaker<T>(store: Store, prefix: string, call: () => Promise<T>): Promise<T> {
   if (!(store.redis instanceof Cluster)) return await call();

@@ -1,4 +1,7 @@
-/** Sends the commands of one turn of the event loop in one write to the socket: the writes are what Redis costs a busy process most. */
+/**
+ * Sends the commands of one turn of the event loop in one write to the socket: the writes are what Redis costs a busy
+ * process most.
+ */
 import { Cluster, type Redis } from 'ioredis';
 
 /**

@@ -71,7 +71,8 @@ export function createReplicaWait(store: Store, replicas: number): ReplicaWait {
 }
 
 async function waitFor(redis: Store['redis'], prefix: string, master: Master, replicas: number): Promise<void> {
-  // WAIT covers only the writes of its own connection. This write comes after all that this process has read, whoever wrote that.
+  // WAIT covers only the writes of its own connection. This write comes after all that this process has read, whoever
+  // wrote that.
   const commands = redis.pipeline().set(replicatedKey(prefix), '', 'PX', WAIT_MS).wait(replicas, WAIT_MS);
   const [written, waited, info] = (await commands.info('replication').exec()) ?? [];
   if (written?.[0]) throw written[0];

@@ -1,4 +1,6 @@
-/** What the Redis servers report about themselves: their memory, their clock, and whether they keep what they accept. */
+/**
+ * What the Redis servers report about themselves: their memory, their clock, and whether they keep what they accept.
+ */
 import type { Store } from '../store.ts';
 import { describeEviction, masters, readInfo, unsafetiesOf } from './check-server.ts';
 import { typedError } from './storage-errors.ts';
@@ -12,11 +14,19 @@ interface FullestMaster {
 export interface ServerState {
   /** Memory used by all masters, in bytes; null if a server does not report it. */
   usedBytes: number | null;
-  /** Memory that all masters may use (`maxmemory`, or that of their machines), in bytes; null if a server does not report it. */
+  /**
+   * Memory that all masters may use (`maxmemory`, or that of their machines), in bytes; null if a server does not
+   * report it.
+   */
   capacityBytes: number | null;
-  /** The master that is fullest: it refuses writes while others may still have room. Null if none reports its memory. */
+  /**
+   * The master that is fullest: it refuses writes while others may still have room. Null if none reports its memory.
+   */
   fullest: FullestMaster | null;
-  /** This process's clock minus that of Redis; with several masters, the largest difference. Includes half a round trip at most. */
+  /**
+   * This process's clock minus that of Redis; with several masters, the largest difference. Includes half a round trip
+   * at most.
+   */
   clockOffsetMs: number;
   /** That a server may evict keys, as a sentence without its full stop; undefined if none may. */
   eviction: string | undefined;

@@ -2,7 +2,10 @@
 import { StorageUnavailable } from '@posthorn/core';
 import type { Cluster, Command, Redis } from 'ioredis';
 
-/** Replies of Redis to a command that is itself wrong. Every other error reply is about the server's state, which passes. */
+/**
+ * Replies of Redis to a command that is itself wrong. Every other error reply is about the server's state, which
+ * passes.
+ */
 const WRONG_COMMAND =
   /^-?(ERR (?!max number of clients|The user executing the script can't run|ACL failure in script)|WRONGTYPE|CROSSSLOT)/;
 /** Messages of the Redis client when it gives up on a command: it has no error classes for most of them. */
@@ -54,7 +57,10 @@ function isUnavailable(error: Error): boolean {
   }
 }
 
-/** Types the errors of a connection and of its duplicates (BullMQ makes some): of its commands, of `connect()`, and those it emits. */
+/**
+ * Types the errors of a connection and of its duplicates (BullMQ makes some): of its commands, of `connect()`, and
+ * those it emits.
+ */
 export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   const { sendCommand, emit, connect, duplicate } = redis as Redis;
   const typed: Partial<Redis> = {
@@ -71,7 +77,8 @@ export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   };
   Object.assign(redis, typed);
   if ('delayUntilReady' in redis) {
-    // Commands that a Cluster is given before it knows its servers wait here, and never reach `sendCommand` where it finds none.
+    // Commands that a Cluster is given before it knows its servers wait here, and never reach `sendCommand` where it
+    // finds none.
     const delay = redis.delayUntilReady.bind(redis);
     redis.delayUntilReady = (callback) => delay((error) => callback(typedError(error)));
     leaveMovingSlots(redis);

@@ -16,7 +16,9 @@ export const MAX_COUNTED = 50_000;
  */
 const PRUNED = { maxChunks: 40, maxKept: 1_000 };
 
-/** What a bulk replay covers: the failed deliveries of an address that were made from `fromMs` to `toMs`, both included. */
+/**
+ * What a bulk replay covers: the failed deliveries of an address that were made from `fromMs` to `toMs`, both included.
+ */
 export interface ReplayScope {
   subscriptionId: string;
   fromMs: number;

@@ -1,4 +1,6 @@
-/** What an operator decides about a bulk replay that has begun: to continue or cancel it; and the steps of the latter. */
+/**
+ * What an operator decides about a bulk replay that has begun: to continue or cancel it; and the steps of the latter.
+ */
 import { type AuditEntry, isFinished, type ReplayStatus } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
 import { keptWhileUnfinishedMs, loadEntries } from '../deliveries/delivery-record.ts';

@@ -1,4 +1,6 @@
-/** The record of a bulk replay: reads it, and encodes its filter. The scripts that start and step the replay write it. */
+/**
+ * The record of a bulk replay: reads it, and encodes its filter. The scripts that start and step the replay write it.
+ */
 import { EVENT_TYPES, FAILURE_REASONS, type Replay, type ReplayFilter, type ReplayStatus } from '@posthorn/core';
 import { decodeNamed } from '../decode-named.ts';
 import { prefixOfId, replayKey } from '../keys.ts';

@@ -16,7 +16,10 @@ const CHUNK = 250;
 export interface Rehearsal {
   /** Would be replayed. */
   count: number;
-  /** Would be skipped: their event is on its way to the address again, has arrived there by a replay, or is among `count` already. */
+  /**
+   * Would be skipped: their event is on its way to the address again, has arrived there by a replay, or is among
+   * `count` already.
+   */
   underWay: number;
   /** Would be skipped: they failed too long ago, or their event has expired or was erased. */
   tooLate: number;

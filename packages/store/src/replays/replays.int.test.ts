@@ -119,7 +119,9 @@ describe('a bulk replay', () => {
     await failed(id);
     const canaryId = await start(id, { canary: true });
     const prefix = `${store.prefix}:{${partitionOf(id, store.partitions)}}`;
-    /** Runs a script with a key of a wrong type, so that it ends at its first use of the key; what it has written stays. */
+    /**
+     * Runs a script with a key of a wrong type, so that it ends at its first use of the key; what it has written stays.
+     */
     const halve = async (key: string, script: () => Promise<unknown>) => {
       await store.redis.rename(key, `${key}_kept`);
       await store.redis.set(key, 'wrong');

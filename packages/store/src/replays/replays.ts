@@ -32,8 +32,8 @@ import { fieldsOfFilter, loadReplays } from './replay-record.ts';
 const STEP = 100;
 
 /**
- * Makes a new delivery of a failed one's event, with fresh attempts and its first job (specification 3.1). `nonce` tells
- * its id from those of other replays.
+ * Makes a new delivery of a failed one's event, with fresh attempts and its first job (specification 3.1). `nonce`
+ * tells its id from those of other replays.
  */
 export async function replayDelivery(
   store: Store,
@@ -164,7 +164,9 @@ export async function lastCovered(store: Store, subscriptionId: string, nowMs: n
   return Math.max(nowMs, Number(newestMs ?? 0));
 }
 
-/** Up to `limit` of the bulk replays of a partition that maintenance works on, chosen at random: none waits for ever. */
+/**
+ * Up to `limit` of the bulk replays of a partition that maintenance works on, chosen at random: none waits for ever.
+ */
 export async function activeReplays(store: Store, partition: number, limit: number): Promise<string[]> {
   const prefix = keys.partitionPrefix(store, partition);
   return await store.redis.srandmember(keys.activeReplaysKey(prefix), limit);
@@ -251,8 +253,9 @@ async function notReplayed(store: Store, deliveries: StoredDelivery[], nowMs: nu
 const FAILED = String(DELIVERY_STATUSES.indexOf('failed'));
 
 /**
- * Whether the newest replay of a failed delivery's event to its address is unfinished or has succeeded. If it is gone, it
- * has succeeded: a succeeded delivery is kept for less long than the failed one. step-replay.lua decides the same again.
+ * Whether the newest replay of a failed delivery's event to its address is unfinished or has succeeded. If it is gone,
+ * it has succeeded: a succeeded delivery is kept for less long than the failed one. step-replay.lua decides the same
+ * again.
  */
 export async function isReplayed(store: Store, { event, subscriptionId }: StoredDelivery): Promise<boolean> {
   const prefix = keys.prefixOfSubscription(store, subscriptionId);
@@ -271,7 +274,10 @@ async function endCanary(store: Store, replayId: string, nowMs: number): Promise
   return (await runScript(store, 'judgeReplay', prefix, values)) && hasPassed ? 'more' : 'over';
 }
 
-/** Those of the deliveries that may be replayed. Extends the lives of their events first, so that the new ones find them. */
+/**
+ * Those of the deliveries that may be replayed. Extends the lives of their events first, so that the new ones find
+ * them.
+ */
 async function replayable(store: Store, deliveries: StoredDelivery[], nowMs: number): Promise<StoredDelivery[]> {
   const candidates = deliveries.filter((failed) => refusalOf(store, failed, nowMs) === undefined);
   const exists = await Promise.all(

@@ -4,8 +4,8 @@ import { allSubscriptions } from '../lists/lists.ts';
 import type { Store } from '../store.ts';
 
 /**
- * Throws `StartError` if `opens` returns false for all secrets: a worker would take jobs and send nothing. If one opens,
- * the keys are right: others may be sealed with a lost key.
+ * Throws `StartError` if `opens` returns false for all secrets: a worker would take jobs and send nothing. If one
+ * opens, the keys are right: others may be sealed with a lost key.
  */
 export async function checkSecrets(
   store: Store,

@@ -37,7 +37,10 @@ export async function* unfinishedDeliveries(store: Store, subscriptionId: string
   }
 }
 
-/** What tells a deletion of a subscription from others, since one may be created again under its key; undefined if it is not deleted. */
+/**
+ * What tells a deletion of a subscription from others, since one may be created again under its key; undefined if it is
+ * not deleted.
+ */
 export async function deletionOf(store: Store, id: string): Promise<string | undefined> {
   const key = subscriptionKey(prefixOfSubscription(store, id), id);
   return (await store.redis.hget(key, 'deletion')) ?? undefined;

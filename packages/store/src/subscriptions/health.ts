@@ -69,7 +69,10 @@ export async function listFailing(store: Store, limit: number): Promise<{ subscr
   return newest.map(({ id, score }) => ({ subscriptionId: id, sinceMs: score }));
 }
 
-/** Of the `among` paused addresses that were created last, up to `limit`: those with the most held deliveries, the most first. */
+/**
+ * Of the `among` paused addresses that were created last, up to `limit`: those with the most held deliveries, the most
+ * first.
+ */
 export async function listMostHeld(store: Store, among: number, limit: number): Promise<string[]> {
   const newest = await highest(store, (prefix) => subscriptionsKey(prefix, 'paused'), among);
   const held = await Promise.all(newest.map(async ({ id }) => ({ id, count: await laneLength(store, 'held', id) })));

@@ -1,4 +1,6 @@
-/** The form that starts bulk replays: addresses, filters and a canary. It shows the number of deliveries, and rehearses. */
+/**
+ * The form that starts bulk replays: addresses, filters and a canary. It shows the number of deliveries, and rehearses.
+ */
 import { Checkbox, Group, Select, SimpleGrid, Stack } from '@mantine/core';
 import type { Rehearsal, StartedReplay } from '@posthorn/operator-api';
 import { IconEye } from '@tabler/icons-react';

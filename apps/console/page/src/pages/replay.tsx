@@ -1,4 +1,6 @@
-/** One bulk replay, or a batch: its progress, what became of its deliveries, and the buttons that cancel or continue it. */
+/**
+ * One bulk replay, or a batch: its progress, what became of its deliveries, and the buttons that cancel or continue it.
+ */
 import { Stack } from '@mantine/core';
 import type { Replay } from '@posthorn/operator-api';
 import { useParams } from 'react-router';

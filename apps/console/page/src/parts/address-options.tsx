@@ -12,7 +12,10 @@ const TYPING_MS = 200;
 /** Options shown at once. */
 const MAX_OPTIONS = 20;
 
-/** Returns what a picker needs: the addresses that match a text and those that are chosen, and the label that it shows of one. */
+/**
+ * Returns what a picker needs: the addresses that match a text and those that are chosen, and the label that it shows
+ * of one.
+ */
 export function useAddressOptions(text: string, chosen: readonly string[]) {
   const [q] = useDebouncedValue(text, TYPING_MS);
   const found = useSearch(q, MAX_OPTIONS);

@@ -1,4 +1,7 @@
-/** What came back from an attempt or a validation. It was written by a stranger: it is shown as text only, and never as a link. */
+/**
+ * What came back from an attempt or a validation. It was written by a stranger: it is shown as text only, and never as
+ * a link.
+ */
 import { Stack, Text } from '@mantine/core';
 import { type CameBack, cameBackFacts } from './attempt-facts.ts';
 import { CodeBlock, indented } from './code.tsx';

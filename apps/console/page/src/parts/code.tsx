@@ -38,7 +38,10 @@ const MAX_SHOWN = 20_000;
 /** Characters that are shown in color. Each token is an element of the page. */
 const MAX_COLORED = 60_000;
 
-/** Preformatted text that scrolls; JSON is in color. The rest of a very long text is shown on request, and always copied. */
+/**
+ * Preformatted text that scrolls; JSON is in color. The rest of a very long text is shown on request, and always
+ * copied.
+ */
 export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; label: string; maxHeight?: number }) {
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole || text.length <= MAX_SHOWN ? text : beginningOf(text, MAX_SHOWN);
@@ -106,7 +109,9 @@ export function prettyJson(text: string): string {
 /** Values in a text that is indented. Each level of nesting makes every line in it longer. */
 const MAX_INDENTED_VALUES = 300;
 
-/** Returns a stranger's JSON indented. Any other text, and JSON with hundreds of lists or objects, is returned as it is. */
+/**
+ * Returns a stranger's JSON indented. Any other text, and JSON with hundreds of lists or objects, is returned as it is.
+ */
 export function indented(text: string): string {
   if ((text.match(/[[{]/g)?.length ?? 0) > MAX_INDENTED_VALUES) return text;
   try {

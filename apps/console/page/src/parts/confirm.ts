@@ -2,7 +2,10 @@
 
 type Question = Parameters<typeof import('@mantine/modals').modals.openConfirmModal>[0];
 
-/** Opens the dialog. It closes, or does not open, if the browser goes back or forward: its subject is no longer on screen. */
+/**
+ * Opens the dialog. It closes, or does not open, if the browser goes back or forward: its subject is no longer on
+ * screen.
+ */
 export async function askFirst(question: Question): Promise<void> {
   const left = new AbortController();
   window.addEventListener('popstate', () => left.abort(), { once: true });

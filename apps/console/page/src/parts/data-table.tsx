@@ -68,7 +68,9 @@ const unreadText = (rows: number) =>
     ? 'The last row is not refreshed any more.'
     : `The last ${countText(rows)} rows are not refreshed any more.`;
 
-/** A list read page by page: its rows, or `empty`, a button that shows what is new, and one that loads the next page. */
+/**
+ * A list read page by page: its rows, or `empty`, a button that shows what is new, and one that loads the next page.
+ */
 export function PagedList<T>({
   list,
   what,

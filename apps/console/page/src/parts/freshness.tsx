@@ -6,7 +6,9 @@ import { isAnswer } from '../api.ts';
 import { byConsole } from '../clock.ts';
 import { Instant } from './time.tsx';
 
-/** Data that is due every 2 s and older than this is stale. With the interval of the checks, it is marked within 3 s. */
+/**
+ * Data that is due every 2 s and older than this is stale. With the interval of the checks, it is marked within 3 s.
+ */
 const STALE_MS = 2_750;
 const CHECK_MS = 250;
 

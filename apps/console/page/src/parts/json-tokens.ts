@@ -8,7 +8,10 @@ export interface Token {
   text: string;
 }
 
-/** A name, a string (the last one may be cut off), a number, or true, false and null. Reads each character at most a few times. */
+/**
+ * A name, a string (the last one may be cut off), a number, or true, false and null. Reads each character at most a few
+ * times.
+ */
 const TOKEN =
   /("[^"\\]*(?:\\.[^"\\]*)*"(?=\s{0,100}:))|("[^"\\]*(?:\\.[^"\\]*)*"?)|(-?\d[\d.eE+-]*)|\b(true|false|null)\b/g;
 const KINDS: readonly TokenKind[] = ['name', 'string', 'number', 'word'];

@@ -24,8 +24,8 @@ const UNITS = [
 ] as const;
 
 /**
- * Returns for example `840 ms`, `12 s`, `4 min 12 s`, `11 h 59 min` or `3 d 4 h`, or a dash if there is no duration. It is
- * rounded to the smallest unit that is shown. Clocks that differ make a negative one, which is shown as none.
+ * Returns for example `840 ms`, `12 s`, `4 min 12 s`, `11 h 59 min` or `3 d 4 h`, or a dash if there is no duration. It
+ * is rounded to the smallest unit that is shown. Clocks that differ make a negative one, which is shown as none.
  */
 export function durationText(ms: number | null | undefined): string {
   if (ms == null) return '–';

@@ -1,4 +1,7 @@
-/** Code that verifies a delivery, for receivers to copy: the files of packages/receiver/snippets, which tests/snippets.test.ts runs. */
+/**
+ * Code that verifies a delivery, for receivers to copy: the files of packages/receiver/snippets, which
+ * tests/snippets.test.ts runs.
+ */
 import csharp from '../../../../../packages/receiver/snippets/Verify.cs?raw';
 import java from '../../../../../packages/receiver/snippets/Verify.java?raw';
 import go from '../../../../../packages/receiver/snippets/verify.go?raw';

@@ -1,4 +1,7 @@
-/** The bars of the chart of attempts. They have a file of their own because the chart library is large: it is loaded when needed. */
+/**
+ * The bars of the chart of attempts. They have a file of their own because the chart library is large: it is loaded
+ * when needed.
+ */
 import '@mantine/charts/styles.css';
 import { BarChart } from '@mantine/charts';
 

@@ -22,8 +22,8 @@ interface LoadedProps<T> {
 }
 
 /**
- * Shows a query's data, or a placeholder. If a refresh is refused, keeps the earlier data and says so. A refresh without
- * an answer moves nothing: parts/freshness.tsx marks the data.
+ * Shows a query's data, or a placeholder. If a refresh is refused, keeps the earlier data and says so. A refresh
+ * without an answer moves nothing: parts/freshness.tsx marks the data.
  */
 export function Loaded<T>({ query, what, children }: LoadedProps<T>) {
   if (query.data !== undefined) {

@@ -61,7 +61,9 @@ interface SubscriptionFormProps {
   onCancel: () => void;
 }
 
-/** The form to create or change a subscription. Shows the API's messages at their fields, and others above the buttons. */
+/**
+ * The form to create or change a subscription. Shows the API's messages at their fields, and others above the buttons.
+ */
 export function SubscriptionForm({ initial, submitLabel, onSubmit, onCancel }: SubscriptionFormProps) {
   const form = useForm({
     initialValues: {

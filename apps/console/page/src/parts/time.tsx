@@ -20,7 +20,10 @@ function zoneName(at: string): string {
   return parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
-/** Returns how an instant is shown: in the zone of the browser or in UTC, and the name of that zone. Text without a zone is in that one. */
+/**
+ * Returns how an instant is shown: in the zone of the browser or in UTC, and the name of that zone. Text without a zone
+ * is in that one.
+ */
 export function useZone() {
   const [isUtc] = useUtc();
   return {
