@@ -7,6 +7,7 @@ import { type Change, doubledEvents, planChanges } from './apply-plan.ts';
 import type { Client } from './client.ts';
 import { confirm } from './confirm.ts';
 import type { Printer } from './print.ts';
+import { SIGNALS } from './signals.ts';
 import { readSubscriptionsFile, type Wanted } from './subscriptions-file.ts';
 import { UserError } from './user-error.ts';
 
@@ -110,7 +111,7 @@ function interruption(end: () => never): () => boolean {
     if (interruptedAtMs === undefined) process.stderr.write('Ends after the change that is being made ...\n');
     interruptedAtMs ??= performance.now();
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
+  for (const signal of SIGNALS) process.on(signal, interrupt);
   return () => interruptedAtMs !== undefined;
 }
 

@@ -7,6 +7,7 @@ import type { Client } from './client.ts';
 import { following, mayPass, POLL_INTERVAL_MS } from './follow-work.ts';
 import { environmentOption, limitOption } from './options.ts';
 import type { Printer } from './print.ts';
+import { SIGNALS } from './signals.ts';
 import { UserError } from './user-error.ts';
 
 const columns = {
@@ -81,7 +82,7 @@ export function addErasureCommands(program: CommandUnknownOpts, client: Client, 
 async function showCount(client: Client, print: Printer, started: Erasure): Promise<void> {
   const cancel = `/v1/erasures/${started.id}/cancel`;
   const left = `Nothing was erased. ${started.id} is cancelled an hour after its count; at once by: posthorn api POST ${cancel}`;
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  for (const signal of SIGNALS)
     process.once(signal, () => {
       process.stderr.write(`${left}\n`);
       process.exit(1);

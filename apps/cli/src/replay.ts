@@ -4,9 +4,8 @@ import * as schemas from '@posthorn/operator-api';
 import type { SingleBar } from 'cli-progress';
 import type { Client } from './client.ts';
 import { following, goesOn, mayPass, POLL_INTERVAL_MS } from './follow-work.ts';
+import { SIGNALS } from './signals.ts';
 import { UserError } from './user-error.ts';
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** One address, or several. */
 export type Addresses = { subscription_id: string } | { subscription_ids: string[] };
