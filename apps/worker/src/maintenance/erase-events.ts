@@ -88,21 +88,20 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
    * is in a pass of its own from the next run on. Returns whether any of the others has come as far as it may.
    */
   const makeSteps = async (finders: Finder[], partition: number, steps: number, maxFound: number): Promise<boolean> => {
-    const failures: PromiseRejectedResult[] = [];
+    const outcomes: PromiseSettledResult<void>[] = [];
     let [others, hasEnded] = [finders.map((finder) => ({ finder, left: maxFound })), false];
-    for (let step = 0; step < steps && others.length > 0 && !hasEnded; step++) {
+    for (let step = 0; step < steps && others.length > 0; step++) {
       const finding = others.map(({ finder }) => finder);
-      const results = await findNextEvents(store, partition, finding, clock.now());
+      const { next, found, noted } = await findNextEvents(store, partition, finding, clock.now());
+      outcomes.push(noted);
+      hasEnded = next === undefined && found.some((count) => count !== undefined);
       others = others.flatMap(({ finder, left }, i) => {
-        const result = results[i];
-        if (result?.status === 'rejected') failures.push(result);
-        if (result?.status !== 'fulfilled') return [];
-        const { found, place } = result.value;
-        if (!place) hasEnded = true;
-        return place && found < left ? [{ finder: { ...finder, place }, left: left - found }] : [];
+        const count = found[i];
+        if (next === undefined || count === undefined || count >= left) return [];
+        return [{ finder: { ...finder, place: { ...finder.place, ...next } }, left: left - count }];
       });
     }
-    throwRejections(failures);
+    throwRejections(outcomes);
     return hasEnded || others.length > 0;
   };
   /** Makes the next steps of all passes, and begins one for those that wait, unless one is under way that gets on. */

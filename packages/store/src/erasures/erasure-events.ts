@@ -3,6 +3,7 @@ import {
   chunksOf,
   type Erasure,
   type EventRef,
+  eachInTurn,
   isFinished,
   type SearchTerm,
   sessionFacts,
@@ -60,8 +61,11 @@ export async function erasureProgress(store: Store, id: string): Promise<{ passe
  * How many passes over the events an erasure has done, and where it is in the present one: no cursor before its first
  * step.
  */
-export interface Place {
+export interface Place extends Cursor {
   passes: string;
+}
+
+interface Cursor {
   cursor?: string | undefined;
   /** The run of the server that gave the cursor. */
   run?: string | undefined;
@@ -95,29 +99,29 @@ export async function findByEventId(store: Store, partition: number, finder: Fin
 }
 
 /**
- * Does the next step of a pass that erasures at the same cursor share; notes the events that match. Returns where each
- * is then and how many events it has found; `place` is undefined at the end of the pass. One for which that fails stays
- * where it is. May be repeated after a crash, and done by several processes at once.
+ * Does the next step of a pass that erasures at the same cursor share; notes the events that match. Returns where they
+ * are then, undefined at the end of the pass, and how many events each has found. One for which that fails stays where
+ * it is: `found` is undefined, and `noted` has the error. May be repeated after a crash, and done by several processes
+ * at once.
  */
 export async function findNextEvents(
   store: Store,
   partition: number,
   finders: readonly Finder[],
   nowMs: number,
-): Promise<PromiseSettledResult<{ found: number; place: Place | undefined }>[]> {
-  const { cursor, run, events } = await readNext(store, partition, finders);
-  const noted: PromiseSettledResult<void>[] = [];
+): Promise<{ next: Cursor | undefined; found: (number | undefined)[]; noted: PromiseSettledResult<void> }> {
+  const { events, ...next } = await readNext(store, partition, finders);
+  const found: (number | undefined)[] = finders.map(() => undefined);
+  const note = async ([i, finder]: [number, Finder]) => {
+    const own = events[i] ?? [];
+    await noteFound(store, finder, own, nowMs);
+    found[i] = own.length;
+  };
   // One after the other: each loads the deliveries of many events.
-  for (const [i, finder] of finders.entries())
-    noted.push(...(await Promise.allSettled([noteFound(store, finder, events[i] ?? [], nowMs)])));
-  const moved = finders.filter((_, i) => noted[i]?.status === 'fulfilled');
-  if (moved.length > 0) await moveOn(store, partition, moved, { cursor, run }, nowMs);
-  return finders.map(({ place: { passes } }, i) => {
-    const one = noted[i];
-    if (one?.status === 'rejected') return one;
-    const place = cursor === undefined ? undefined : { passes, cursor, run };
-    return { status: 'fulfilled', value: { found: events[i]?.length ?? 0, place } };
-  });
+  const [noted] = await Promise.allSettled([eachInTurn(finders.entries(), note)]);
+  const moved = finders.filter((_, i) => found[i] !== undefined);
+  if (moved.length > 0) await moveOn(store, partition, moved, next, nowMs);
+  return { next: next.cursor === undefined ? undefined : next, found, noted };
 }
 
 /** Notes events that an erasure has found. The deliveries of one that is noted already are not read again. */
@@ -141,7 +145,7 @@ async function moveOn(
   store: Store,
   partition: number,
   finders: readonly Finder[],
-  next: Omit<Place, 'passes'>,
+  next: Cursor,
   nowMs: number,
 ): Promise<void> {
   await runScript(store, 'moveScan', keys.partitionPrefix(store, partition), {
@@ -157,10 +161,8 @@ async function moveOn(
  * A part of a pass: the events in it that match each of the finders, and where the next part begins; no cursor at the
  * end.
  */
-interface Part {
+interface Part extends Cursor {
   events: StoredEvent[][];
-  cursor?: string;
-  run?: string;
 }
 
 async function readNext(store: Store, partition: number, finders: readonly Finder[]): Promise<Part> {
