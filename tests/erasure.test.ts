@@ -9,6 +9,7 @@ import { createSecretBox } from '@posthorn/signing';
 import { startErasure } from '@posthorn/store';
 import { eventually, fakeClock, isDelivery, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownStore, ownWorld } from './own.ts';
+import { storedText } from './stored-text.ts';
 import { ENCRYPTION_KEY, sampleEvent, type World } from './world.ts';
 
 let clock: ReturnType<typeof fakeClock>;
@@ -50,23 +51,7 @@ const delivery = (eventId: string, status: string) =>
     const [found] = await on.deliveries(`event_id=${encodeURIComponent(eventId)}`);
     return found?.status === status && found;
   });
-/** What is stored under the prefix, as text. */
-async function everything(): Promise<string> {
-  const parts = await Promise.all(
-    (await on.redis.keys(`${on.prefix}:*`)).map(async (key) => {
-      const read = {
-        string: () => on.redis.get(key),
-        hash: () => on.redis.hgetall(key),
-        list: () => on.redis.lrange(key, 0, -1),
-        set: () => on.redis.smembers(key),
-        zset: () => on.redis.zrange(key, '0', '-1'),
-        stream: () => on.redis.xrange(key, '-', '+'),
-      }[await on.redis.type(key)];
-      return [key, JSON.stringify(await read?.())];
-    }),
-  );
-  return parts.flat().join('\n');
-}
+const everything = () => storedText(on.redis, on.prefix);
 
 describe('an erasure', () => {
   it('leaves nothing of a person in Redis, and every page and answer says so', async () => {

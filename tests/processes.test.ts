@@ -9,6 +9,7 @@ import { deliveriesWith, eventually, isDelivery, testPrefix } from '@posthorn/te
 import { startRedis } from '../scripts/redis/server.ts';
 import { atEnd, ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
 import { accepted } from './redis-servers.ts';
+import { storedText } from './stored-text.ts';
 import { apiClients, ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, worldEnv } from './world.ts';
 
 describe('a process', () => {
@@ -184,20 +185,6 @@ describe('apps without a usable Redis', () => {
   });
 });
 
-/** The whole content of a key as text. */
-async function readKey(redis: ReturnType<typeof connectRedis>, key: string): Promise<string> {
-  const readers: Record<string, () => Promise<unknown>> = {
-    string: () => redis.get(key),
-    hash: () => redis.hgetall(key),
-    list: () => redis.lrange(key, 0, -1),
-    set: () => redis.smembers(key),
-    zset: () => redis.zrange(key, '0', '-1'),
-    stream: () => redis.xrange(key, '-', '+'),
-    none: async () => '',
-  };
-  return JSON.stringify(await readers[await redis.type(key)]!());
-}
-
 describe('the settings of Redis', () => {
   it('end the process if keys may be evicted, or are reported later, and log a warning if acknowledged writes may be lost, or memory has no limit', async () => {
     const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
@@ -289,7 +276,7 @@ describe('secrets', () => {
       seen.push(await (await fetch(`${url}${path}`, auth)).text());
     }
     const redis = connectRedis({ REDIS_URL: env.REDIS_URL! });
-    for (const key of await redis.keys(`${env.KEY_PREFIX}:*`)) seen.push(key, await readKey(redis, key));
+    seen.push(await storedText(redis, env.KEY_PREFIX!));
     redis.disconnect();
     for (const hidden of [...secrets, PUBLISHER_KEY, OPERATOR_TOKEN, ENCRYPTION_KEY]) {
       expect(seen.filter((text) => text.includes(hidden))).toEqual([]);

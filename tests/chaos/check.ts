@@ -4,6 +4,7 @@ import { connectRedis } from '@posthorn/store';
 import { isSigned } from '../signed.ts';
 import { type Cast, RULES } from './cast.ts';
 import type { Restored } from './drill.ts';
+import { checkErasures, type RequestedErasure } from './erasures.ts';
 import { callUntilAnswered, listAll } from './operator.ts';
 import type { Receivers } from './receivers.ts';
 import type { ChaosSubscription } from './run.ts';
@@ -39,6 +40,7 @@ export async function check(evidence: {
   receivers: Receivers;
   subscriptions: ChaosSubscription[];
   published: Map<string, Published>;
+  erasures: RequestedErasure[];
   broken: Record<string, number>;
   quietAfterMs: number;
   seed: number;
@@ -118,6 +120,7 @@ export async function check(evidence: {
     ? checkRestored(evidence.restored, deliveries, receivers.arrivals, fault)
     : undefined;
   const replays = await checkReplays(cast, fault);
+  const erasures = await checkErasures(cast, evidence.erasures, published, fault);
   await checkLeftovers(cast, fault);
   for (const complaint of cast.complaints()) fault(`unexpected in the log of ${complaint}`);
 
@@ -135,6 +138,7 @@ export async function check(evidence: {
       lost: pairs - delivered - failed,
       'replays made': deliveries.filter(({ replay_of }) => replay_of !== null).length,
       ...replays,
+      ...erasures,
       'requests received': receivers.arrivals.length,
       'arrived twice or more': [...taken.values()].filter((count) => count > 1).length,
       'attempts recorded': attempts,
@@ -161,8 +165,9 @@ async function checkAttempts(
     attempts += delivery.attempt_count;
     if (delivery.attempt_count > most) fault(`${delivery.id} had ${delivery.attempt_count} attempts`);
     const expected = delivery.failure_reason === 'cancelled' ? 0 : most;
-    if (delivery.status === 'failed' && delivery.attempt_count !== expected)
-      fault(`${delivery.id} failed after ${delivery.attempt_count}`);
+    // An erasure ends a delivery after any number of attempts.
+    const isWhole = delivery.failure_reason === 'erased' || delivery.attempt_count === expected;
+    if (delivery.status === 'failed' && !isWhole) fault(`${delivery.id} failed after ${delivery.attempt_count}`);
     if (delivery.attempt_count > 0 && !requests.has(delivery.id) && delivery.status === 'succeeded')
       fault(`${delivery.id} succeeded without a request`);
     if (delivery.attempt_count < 2) continue;
@@ -246,7 +251,7 @@ async function checkLeftovers(cast: Cast, fault: (text: string) => void): Promis
     if (!key.startsWith(`${cast.prefix}:`)) fault(`foreign key ${key}`);
     const name = key.replace(/^chaos:(\{\d+\}:)?/, '');
     if (
-      /^(fanning_out|release_held|release_parked|release_overdue|closing|replays_active|replay_batches_active|resuming|held:|parked:|overdue:|by_status:(pending|waiting_for_retry|held)$)/.test(
+      /^(fanning_out|release_held|release_parked|release_overdue|closing|replays_active|replay_batches_active|resuming|erasures_open|erasure_progress:|erasure_events:|held:|parked:|overdue:|by_status:(pending|waiting_for_retry|held)$)/.test(
         name,
       )
     )

@@ -25,6 +25,7 @@ const { figures, faults } = await runChaos({
   breakMs: readNumber('minutes', given.minutes) * 60_000,
   eventsPerS: readNumber('events', given.events),
   suspend: true,
+  erase: true,
   eager: false,
   beside: given.beside,
   restore: given.restore,

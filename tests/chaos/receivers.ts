@@ -41,7 +41,7 @@ export async function startReceivers(random: Random): Promise<Receivers> {
   const arrivals: Arrival[] = [];
   let isCalm = false;
 
-  const answer = (path: string, response: ServerResponse): boolean => {
+  const answer = (path: string, body: string, response: ServerResponse): boolean => {
     const kind = kinds.get(path) ?? 'good';
     const calmed = isCalm && kind !== 'slow' ? 'good' : kind;
     switch (calmed) {
@@ -57,7 +57,8 @@ export async function startReceivers(random: Random): Promise<Receivers> {
         return up;
       }
       case 'failing':
-        response.writeHead(500).end();
+        // Receivers quote what they got.
+        response.writeHead(500).end(body);
         return false;
       case 'hanging':
         return false;
@@ -79,14 +80,15 @@ export async function startReceivers(random: Random): Promise<Receivers> {
         response.end();
         return;
       }
+      const body = Buffer.concat(chunks).toString();
       arrivals.push({
         path,
         deliveryId: String(deliveryId),
         eventId: String(request.headers['service-event-id']),
         signature: String(request.headers['service-signature']),
-        body: Buffer.concat(chunks).toString(),
+        body,
         atMs: Date.now(),
-        taken: answer(path, response),
+        taken: answer(path, body, response),
       });
     });
   });

@@ -7,6 +7,7 @@ import { PUBLISHER_KEY } from '../world.ts';
 import { type Cast, chaosDir, type Member, startCast, untilReady } from './cast.ts';
 import { type Checked, check, type Published } from './check.ts';
 import { drill } from './drill.ts';
+import { pastPersons, personOf, type RequestedErasure } from './erasures.ts';
 import { CALL_LIMIT_MS, callOnce, callUntilAnswered } from './operator.ts';
 import { type Random, random } from './random.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
@@ -21,6 +22,8 @@ export interface ChaosOptions {
    * than a job's lock.
    */
   suspend: boolean;
+  /** Whether persons are erased, which takes a minute after the last disturbance. */
+  erase: boolean;
   /** Whether workers take over the jobs of a dead worker sooner. */
   eager: boolean;
   /** Another checkout: one process of each app runs from it, as during an upgrade. */
@@ -65,7 +68,9 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
     let breaking = true;
     const publishing = publish(publishers, published, () => breaking, options, chance);
     const broken: Record<string, number> = {};
-    const breakFor = (ms: number) => breakThings(cast, subscriptions, Date.now() + ms, chance, options.suspend, broken);
+    const erasures: RequestedErasure[] = [];
+    const breakFor = (ms: number) =>
+      breakThings({ cast, subscriptions, published, erasures, broken }, Date.now() + ms, chance, options);
     const restored = options.restore
       ? await drill(cast, publishers, published, receivers, breakFor, options)
       : undefined;
@@ -78,7 +83,19 @@ export async function runChaos(options: ChaosOptions): Promise<Checked> {
     receivers.calm();
     const quietAfterMs = await untilQuiet(cast, say);
     say('Checking ...');
-    return await check({ cast, receivers, subscriptions, published, broken, quietAfterMs, seed, restored });
+    // A restore may bring back what was erased before it (docs/erasure.md).
+    const judged = erasures.filter(({ requestedAtMs }) => requestedAtMs > (restored?.restoredAtMs ?? 0));
+    return await check({
+      cast,
+      receivers,
+      subscriptions,
+      published,
+      erasures: judged,
+      broken,
+      quietAfterMs,
+      seed,
+      restored,
+    });
   } finally {
     await cast.close();
     await receivers.close();
@@ -123,7 +140,12 @@ async function publish(
       type: chance.pick(TYPES),
       environment: chance.pick(ENVIRONMENTS),
       created_at: new Date().toISOString(),
-      data: { id: `s-${i}`, status: 'x', note: 'n'.repeat(chance.between(0, 300)) },
+      data: {
+        id: `s-${i}`,
+        status: 'x',
+        metadata: { user_id: personOf(i) },
+        note: 'n'.repeat(chance.between(0, 300)),
+      },
     };
     const one: Published = { event, acceptedAtMs: undefined, duplicate: false };
     published.set(event.id, one);
@@ -134,14 +156,24 @@ async function publish(
   await Promise.all(running);
 }
 
-/** Breaks something about once a second, and counts in `done` how often each thing was done. */
+/** Breaks something about once a second, and counts in `broken` how often each thing was done. */
 async function breakThings(
-  cast: Cast,
-  subscriptions: ChaosSubscription[],
+  {
+    cast,
+    subscriptions,
+    published,
+    erasures,
+    broken,
+  }: {
+    cast: Cast;
+    subscriptions: ChaosSubscription[];
+    published: ReadonlyMap<string, Published>;
+    erasures: RequestedErasure[];
+    broken: Record<string, number>;
+  },
   endsAt: number,
   chance: Random,
-  suspends: boolean,
-  done: Record<string, number>,
+  { suspend: suspends, erase }: ChaosOptions,
 ): Promise<void> {
   const later: Promise<unknown>[] = [];
   const alive = (app?: Member['app']) =>
@@ -203,6 +235,19 @@ async function breakThings(
       for (const id of ids) await operate(`/v1/subscriptions/${id}/resume`);
       await operate('/v1/replays', { subscription_ids: ids });
     },
+    ...(erase && {
+      'erase some persons': async () => {
+        const persons = pastPersons(published);
+        for (let i = 0; i < 3 && persons.length > 0; i++) {
+          const person = chance.pick(persons);
+          const requestedAtMs = Date.now();
+          const unsent = chance.pick(['end', 'deliver']);
+          const answer = await operate('/v1/erasures', { user_id: person, confirm: true, unsent });
+          // It may have been stored although the response was lost: then it only has to end.
+          if (answer?.status === 202) erasures.push({ person, requestedAtMs });
+        }
+      },
+    }),
     'cancel a bulk replay': async () => {
       const answer = await callOnce(cast, 'GET', '/v1/replays?limit=5');
       const replays: { id: string; batch_id: string | null }[] = answer?.body?.data ?? [];
@@ -216,7 +261,7 @@ async function breakThings(
   while (agenda.length > 0 || Date.now() < endsAt) {
     const name = agenda.shift() ?? chance.pick(Object.keys(things));
     await things[name]!();
-    done[name] = (done[name] ?? 0) + 1;
+    broken[name] = (broken[name] ?? 0) + 1;
     await wait(chance.between(200, 1_500));
   }
   await Promise.all(later);
@@ -244,13 +289,15 @@ async function untilQuiet(cast: Cast, say: (line: string) => void): Promise<numb
     const isReplaying = running.body.data.some(({ status }: { status: string }) =>
       ['running', 'canary'].includes(status),
     );
-    const open = pending + waiting_for_retry + held + waiting + active + delayed;
+    const erasures = await callUntilAnswered(cast, 'GET', '/v1/erasures?limit=250');
+    const erasing = erasures.body.data.filter(({ finished_at }: { finished_at: string | null }) => !finished_at).length;
+    const open = pending + waiting_for_retry + held + waiting + active + delayed + erasing;
     if (open === 0 && !isReplaying) return Date.now() - startedAt;
     const paused = await callUntilAnswered(cast, 'GET', '/v1/subscriptions?status=paused&limit=250');
     for (const { id } of paused.body.data) {
       await callUntilAnswered(cast, 'POST', `/v1/subscriptions/${id}/resume`);
     }
-    if (round % 20 === 0) say(`  pending ${pending}, waiting ${waiting_for_retry}, held ${held}`);
+    if (round % 20 === 0) say(`  pending ${pending}, waiting ${waiting_for_retry}, held ${held}, erasures ${erasing}`);
     if (open < least) [least, progressAt] = [open, Date.now()];
     if (Date.now() - progressAt > STUCK_AFTER_MS) return Number.POSITIVE_INFINITY;
     await wait(500);
