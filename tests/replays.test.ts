@@ -419,4 +419,15 @@ describe('a test delivery', () => {
     expect((await test()).status).toBe(409);
     expect((await on.operate('POST', '/v1/subscriptions/sub_AAAAAAAAAAAAAAAAAAAAAA/test')).status).toBe(404);
   });
+  it('is all that an address gets that selected webhook.test alone', async () => {
+    const to = await ownReceiver();
+    const { id } = await on.subscribe(to.url, { event_types: ['webhook.test'] });
+    expect((await on.operate('GET', `/v1/subscriptions/${id}`)).body.event_types).toEqual(['webhook.test']);
+    const { body } = await on.publish(sampleEvent());
+    const { deliveries } = (await on.operate('GET', `/v1/events/${body.id}`)).body;
+    expect(deliveries.map((delivery: { subscription_id: string }) => delivery.subscription_id)).not.toContain(id);
+    await on.operate('POST', `/v1/subscriptions/${id}/test`);
+    const [request] = await to.received(1, isDelivery);
+    expect(header(request!, 'service-event')).toBe('webhook.test');
+  });
 });

@@ -1,6 +1,6 @@
 /** The subscription, its statuses, and the reasons for them. */
 import type { AddressState } from './address-state.ts';
-import { ENVIRONMENTS, type SESSION_EVENT_TYPES } from './event.ts';
+import { ENVIRONMENTS, type EventType } from './event.ts';
 
 /** Specification 3.2. Only an `active` address is sent to. */
 export const SUBSCRIPTION_STATUSES = ['awaiting_validation', 'active', 'paused', 'refused'] as const;
@@ -31,10 +31,10 @@ export interface Subscription extends AddressState {
   key: string | null;
   url: string;
   /**
-   * `'all'` or a non-empty selection of the session types; `webhook.test` goes to one address on request, whatever it
-   * selected.
+   * `'all'` or a non-empty selection. `webhook.test` may be in it but changes nothing: a test goes to one address on
+   * request, whatever that selected.
    */
-  eventTypes: 'all' | SessionEventType[];
+  eventTypes: 'all' | EventType[];
   environment: SubscriptionEnvironment;
   description: string;
   createdAtMs: number;
@@ -56,7 +56,6 @@ export interface LastResume {
 }
 export const RESUME_OUTCOMES = ['trying', 'succeeded', 'failed'] as const;
 export type ResumeOutcome = (typeof RESUME_OUTCOMES)[number];
-type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
 export const SUBSCRIPTION_ENVIRONMENTS = [...ENVIRONMENTS, 'both'] as const;
 export type SubscriptionEnvironment = (typeof SUBSCRIPTION_ENVIRONMENTS)[number];

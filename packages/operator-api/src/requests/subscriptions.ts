@@ -2,11 +2,11 @@
 import {
   DAY_MS,
   ENVIRONMENTS,
+  EVENT_TYPES,
   HEALTH_STATES,
   instantMsSchema,
   OWN_SECRET,
   parseDurationMs,
-  SESSION_EVENT_TYPES,
   type StatusReason,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_KEY,
@@ -109,11 +109,11 @@ const eventTypes = z.union(
   [
     z.literal('all'),
     z
-      .array(z.enum(SESSION_EVENT_TYPES))
+      .array(z.enum(EVENT_TYPES))
       .min(1)
-      .transform((types) => SESSION_EVENT_TYPES.filter((type) => types.includes(type))),
+      .transform((types) => EVENT_TYPES.filter((type) => types.includes(type))),
   ],
-  { error: `Expected "all" or a non-empty list of ${SESSION_EVENT_TYPES.join(', ')}` },
+  { error: `Expected "all" or a non-empty list of ${EVENT_TYPES.join(', ')}` },
 );
 
 /**

@@ -1,9 +1,9 @@
 /** What the operator API returns about subscriptions and their addresses. */
 import {
   ATTEMPT_ERRORS,
+  EVENT_TYPES,
   HEALTH_STATES,
   RESUME_OUTCOMES,
-  SESSION_EVENT_TYPES,
   STATUS_REASONS,
   SUBSCRIPTION_ENVIRONMENTS,
   SUBSCRIPTION_STATUSES,
@@ -48,7 +48,7 @@ export const subscriptionSchema = z
     id: z.string(),
     key: z.string().nullable().describe('The name chosen when it was created; null if none was'),
     url: z.string(),
-    event_types: z.union([z.literal('all'), z.array(z.enum(SESSION_EVENT_TYPES))]),
+    event_types: z.union([z.literal('all'), z.array(z.enum(EVENT_TYPES))]),
     environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
     description: z.string(),
     status: z.enum(SUBSCRIPTION_STATUSES),

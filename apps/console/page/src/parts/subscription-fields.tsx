@@ -19,7 +19,7 @@ import { ApiError } from '../api.ts';
 import { useKept } from '../queries.ts';
 import { useKeptFocus } from './kept-focus.ts';
 
-type SessionEventType = Exclude<Subscription['event_types'], 'all'>[number];
+type SessionEventType = Exclude<Exclude<Subscription['event_types'], 'all'>[number], 'webhook.test'>;
 
 /** In the order of the specification, section 6. The compiler checks that none is missing. */
 const meanings: Record<SessionEventType, string> = {
