@@ -27,6 +27,7 @@ import {
   USER_AGENT,
   version,
   warnOfPrivateNetworks,
+  warnOfShortKeys,
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createFingerprints, createSecretBox } from '@posthorn/signing';
@@ -64,6 +65,7 @@ const noStore: RequestHandler = (_request, response, next) => {
 /** Builds the console. Nothing listens before its services start. */
 export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'console', level: settings.LOG_LEVEL });
+  warnOfShortKeys('OPERATOR_TOKENS', settings.OPERATOR_TOKENS, logger);
   warnOfPrivateNetworks(settings, logger);
   const registry = createMetrics('console');
   const tracing = createTracing({ app: 'console', settings, logger, registry });

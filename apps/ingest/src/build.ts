@@ -24,6 +24,7 @@ import {
   stopWithoutRedis,
   systemClock,
   version,
+  warnOfShortKeys,
 } from '@posthorn/runtime';
 import { announceSearch, checkAnyPartition, createMatcher, createReplicaWait, finishFanOuts } from '@posthorn/store';
 import type { Registry } from 'prom-client';
@@ -43,6 +44,7 @@ const ADVISED_MAX_BODY_BYTES = 1024 * 1024;
 /** Builds ingest. It connects to nothing before its services start. */
 export function buildIngest(settings: IngestSettings, clock: Clock = systemClock): App<ApiService> {
   const logger = createLogger({ app: 'ingest', level: settings.LOG_LEVEL });
+  warnOfShortKeys('PUBLISHER_KEYS', settings.PUBLISHER_KEYS, logger);
   if (settings.MAX_EVENT_BYTES > ADVISED_MAX_BODY_BYTES) {
     logger.warn(
       `MAX_EVENT_BYTES is more than ${ADVISED_MAX_BODY_BYTES}: receivers that read no more than that, as advised, refuse larger events with 413.`,

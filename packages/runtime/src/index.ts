@@ -19,6 +19,7 @@ export {
   SETTING_GROUPS,
   type SettingDoc,
   setting,
+  warnOfShortKeys,
   wholeNumber,
 } from './settings.ts';
 export { shareResult } from './shared-result.ts';

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isHeaderText, parseDurationMs, StartError, type SubscriptionEnvironment } from '@posthorn/core';
 import { z } from 'zod';
+import type { Logger } from './logger.ts';
 
 /** One or more settings are missing or invalid. The message names each variable and never contains a value. */
 class SettingsError extends StartError {
@@ -108,11 +109,24 @@ export function wholeNumber(min: number, max: number) {
 }
 
 /** Shorter keys and tokens could be guessed. */
-const MIN_KEY_LENGTH = 24;
+const ADVISED_KEY_LENGTH = 24;
+
+/** Warns of keys that could be guessed. The interface has no minimum, so they are accepted. */
+export function warnOfShortKeys(
+  setting: string,
+  entries: readonly { name: string; key: string }[],
+  logger: Pick<Logger, 'warn'>,
+): void {
+  const names = entries.filter(({ key }) => key.length < ADVISED_KEY_LENGTH).map(({ name }) => name);
+  if (names.length === 0) return;
+  logger.warn(
+    `${setting}: shorter than ${ADVISED_KEY_LENGTH} characters for ${names.join(', ')}: can be guessed. To make a better one: openssl rand -base64 24`,
+  );
+}
 
 /**
- * A list `name:rest,name:rest,…` in which each key is unique, has at least `MIN_KEY_LENGTH` characters and fits into a
- * header. A name may have several keys, so that one can be replaced while both are in use.
+ * A list `name:rest,name:rest,…` in which each key is unique and fits into a header. A name may have several keys, so
+ * that one can be replaced while both are in use. Names are logged, so one that seems to be a secret is refused.
  */
 function namedList<T extends { name: string; key: string }>(
   shape: string,
@@ -128,19 +142,18 @@ function namedList<T extends { name: string; key: string }>(
     // A key of two publishers would be the key of one of them only.
     return isUnique(entries.map(({ key }) => key)) ? entries : undefined;
   }, `must be ${shape}, each entry with a key of its own`).superRefine((entries, context) => {
-    const refuse = (isBad: (key: string) => boolean, messageOf: (names: string) => string) => {
+    const refuse = (isBad: (entry: T) => boolean, messageOf: (names: string) => string) => {
       // A long name may be a secret whose owner has swapped the two.
-      const shown = (name: string, i: number) => (name.length < MIN_KEY_LENGTH ? name : `entry ${i + 1}`);
-      const names = entries.flatMap(({ name, key }, i) => (isBad(key) ? [shown(name, i)] : []));
+      const shown = (name: string, i: number) => (name.length < ADVISED_KEY_LENGTH ? name : `entry ${i + 1}`);
+      const names = entries.flatMap((entry, i) => (isBad(entry) ? [shown(entry.name, i)] : []));
       if (names.length > 0) context.addIssue({ code: 'custom', message: messageOf(names.join(', ')) });
     };
     refuse(
-      (key) => key.length < MIN_KEY_LENGTH,
-      (names) =>
-        `must have at least ${MIN_KEY_LENGTH} characters for each name; shorter for ${names}. To make one: openssl rand -base64 24`,
+      ({ name, key }) => name.length >= ADVISED_KEY_LENGTH && key.length < ADVISED_KEY_LENGTH,
+      (names) => `must be ${shape}; name and key seem to be swapped for ${names}`,
     );
     refuse(
-      (key) => !isHeaderText(key),
+      ({ key }) => !isHeaderText(key),
       (names) =>
         `must have printable ASCII characters only, since callers send it in an HTTP header; others for ${names}`,
     );
