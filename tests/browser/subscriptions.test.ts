@@ -489,6 +489,25 @@ describe('a subscription', () => {
     expect(await overflow()).toBe(0);
   });
 
+  it('with the longest possible url is named in a few lines by its deliveries and replays, which copy all of it', async () => {
+    const to = await ownReceiver();
+    const url = `${to.url}${'a'.repeat(2_048 - to.url.length)}`;
+    const { id } = await on.subscribe(url);
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
+    await on.publish(sampleEvent());
+    const [delivery] = await on.deliveries(`subscription_id=${id}`);
+    const { body: replay } = await on.operate('POST', '/v1/replays', { subscription_id: id });
+    const { page, overflow, screenshot } = await signedIn({ width: 'narrow' });
+    for (const path of [`/deliveries/${delivery.id}`, `/replays/${replay.id}`]) {
+      await page.goto(path);
+      const link = page.getByRole('region', { name: 'Details' }).getByRole('link', { name: to.url });
+      expect((await link.boundingBox())!.height).toBeLessThan(80);
+      expect(await copyWith(page, 'Copy address')).toBe(url);
+      expect(await overflow()).toBe(0);
+      await screenshot(`long-url${path.slice(0, 8).replaceAll('/', '-')}`);
+    }
+  });
+
   it('that failures have paused is resumed with all others like it; one that an operator has paused stays paused', async () => {
     const to = await ownReceiver();
     const [failed, other] = [await ownSubscription(to), await ownSubscription(to)];

@@ -10,6 +10,7 @@ import { ActionButton } from '../parts/action-button.tsx';
 import { AttemptComparison } from '../parts/attempt-comparison.tsx';
 import { AttemptTimeline } from '../parts/attempt-timeline.tsx';
 import { CodeBlock, Copyable, curlOf, prettyJson } from '../parts/code.tsx';
+import { CopyableAddress } from '../parts/copyable-address.tsx';
 import { eventPath } from '../parts/delivery-table.tsx';
 import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { Empty, Loaded } from '../parts/states.tsx';
@@ -95,9 +96,11 @@ function Details({ delivery }: { delivery: DeliveryWithAttempts }) {
       facts={{
         Id: <Copyable value={id} what="id" />,
         Event: link(eventPath(delivery), delivery.event_id),
-        Address: isDeleted
-          ? `${subscriptionId} (deleted)`
-          : link(`/subscriptions/${subscriptionId}`, subscription.data?.url ?? subscriptionId),
+        Address: isDeleted ? (
+          `${subscriptionId} (deleted)`
+        ) : (
+          <CopyableAddress id={subscriptionId} url={subscription.data?.url} />
+        ),
         Environment: delivery.environment,
         Attempts: `${delivery.attempt_count} of ${delivery.max_attempts}`,
         'Replay of': original && linkTo(original),

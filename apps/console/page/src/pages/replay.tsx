@@ -6,6 +6,7 @@ import type { Replay } from '@posthorn/operator-api';
 import { useParams } from 'react-router';
 import { ActionButton } from '../parts/action-button.tsx';
 import { Copyable } from '../parts/code.tsx';
+import { CopyableAddress } from '../parts/copyable-address.tsx';
 import { Facts, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
@@ -44,11 +45,7 @@ function Content({ replay }: { replay: Replay }) {
         <Facts
           facts={{
             Id: <Copyable value={replay.id} what="id" />,
-            Address: (
-              <PageLink to={`/subscriptions/${replay.subscription_id}`}>
-                {subscription.data?.url ?? replay.subscription_id}
-              </PageLink>
-            ),
+            Address: <CopyableAddress id={replay.subscription_id} url={subscription.data?.url} />,
             'Started together with': replay.batch_id && (
               <PageLink to={`/replays/${replay.batch_id}`}>The other addresses</PageLink>
             ),

@@ -1,7 +1,7 @@
 /** Text to read or copy: ids, secrets, bodies, commands. It is never interpreted as HTML. */
 import { ActionIcon, Box, CopyButton, Group, Text, Tooltip } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
-import { memo, useState } from 'react';
+import { memo, type ReactNode, useState } from 'react';
 import { ActionButton } from './action-button.tsx';
 import { escapeInvisible, jsonTokens, looksLikeJson } from './json-tokens.ts';
 import { countText } from './numbers.ts';
@@ -21,13 +21,15 @@ function Copy({ value, label }: { value: string; label: string }) {
   );
 }
 
-/** An id or a URL with a copy button. */
-export function Copyable({ value, what }: { value: string; what: string }) {
+/** An id or a URL with a copy button. `children` stand for a value that is not shown as it is. */
+export function Copyable({ value, what, children }: { value: string; what: string; children?: ReactNode }) {
   return (
     <Group gap={4} wrap="nowrap" component="span" display="inline-flex" maw="100%">
-      <Text span inherit className="mono" style={{ overflowWrap: 'anywhere' }}>
-        {value}
-      </Text>
+      {children ?? (
+        <Text span inherit className="mono" style={{ overflowWrap: 'anywhere' }}>
+          {value}
+        </Text>
+      )}
       <Copy value={value} label={`Copy ${what}`} />
     </Group>
   );
