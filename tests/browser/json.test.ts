@@ -40,6 +40,10 @@ describe('the body of an event', () => {
       expect(await accessibilityFindings(scheme === 'dark' ? 'colors' : 'all')).toEqual([]);
       await screenshot('json');
     }
+    // The button covers no text.
+    const [text, button] = [body, page.getByRole('button', { name: 'Copy event' })];
+    const { x, width } = (await text.boundingBox())!;
+    expect((await button.boundingBox())!.x).toBeGreaterThanOrEqual(x + width);
     // Names, strings, numbers and words, in each color scheme.
     expect(colors.size).toBe(8);
   });

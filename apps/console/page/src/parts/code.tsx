@@ -48,14 +48,16 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole || text.length <= MAX_SHOWN ? text : beginningOf(text, MAX_SHOWN);
   return (
-    <Box pos="relative">
-      {/* Long lines pass behind it. */}
-      <Box pos="absolute" top={6} right={8} bg="var(--mantine-color-default-hover)" style={{ zIndex: 1 }}>
-        <Copy value={text} label={`Copy ${label}`} />
-      </Box>
-      <Box component="pre" tabIndex={0} role="region" aria-label={label} className="code" mah={maxHeight}>
-        <Colored text={shown} />
-      </Box>
+    <>
+      <div className="code">
+        <Box component="pre" tabIndex={0} role="region" aria-label={label} mah={maxHeight}>
+          <Colored text={shown} />
+        </Box>
+        {/* Beside the text: over it, it would cover the end of a long first line. */}
+        <Box p={6}>
+          <Copy value={text} label={`Copy ${label}`} />
+        </Box>
+      </div>
       {shown !== text && (
         <Group gap="xs" mt={6}>
           <Text size="xs" c="dimmed">
@@ -69,7 +71,7 @@ export function CodeBlock({ text, label, maxHeight = 420 }: { text: string; labe
           />
         </Group>
       )}
-    </Box>
+    </>
   );
 }
 
