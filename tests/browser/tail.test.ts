@@ -25,6 +25,7 @@ describe('the live tail', () => {
       const { page, overflow, accessibilityFindings, screenshot, showIn } = await signedIn({ width });
       await page.goto('/tail');
       await page.getByText('Waiting for attempts').waitFor();
+      expect(await page.getByText('The newest 200 attempts').count()).toBe(0);
       await firstRow(page);
       await page.getByText('Succeeded').first().waitFor();
       await page

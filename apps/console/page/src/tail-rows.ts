@@ -6,7 +6,8 @@ export interface LiveAttempt extends TailedAttempt {
   id: string;
 }
 
-const MAX_ROWS = 200;
+/** Rows that the list keeps. */
+export const MAX_ROWS = 200;
 
 interface Rows {
   /** The newest first. */

@@ -11,7 +11,7 @@ import { failureTexts, StatusBadge } from '../parts/status.tsx';
 import { eventEnvironments, eventTypes } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useUrls } from '../queries.ts';
-import type { LiveAttempt } from '../tail-rows.ts';
+import { type LiveAttempt, MAX_ROWS } from '../tail-rows.ts';
 
 const names = ['failed', 'subscription_id', 'event_type', 'environment'] as const;
 
@@ -48,7 +48,7 @@ function Attempts({ filter }: { filter: ReturnType<typeof useFilters<(typeof nam
   return (
     <>
       <Group justify="space-between" mih={36}>
-        <Note aria-live="polite">{stateText(isPaused, dropped)}</Note>
+        <Note aria-live="polite">{stateText(isPaused, rows.length, dropped)}</Note>
         <Button
           variant="default"
           size="xs"
@@ -70,8 +70,9 @@ function Attempts({ filter }: { filter: ReturnType<typeof useFilters<(typeof nam
   );
 }
 
-function stateText(isPaused: boolean, dropped: number | null): string {
-  const state = isPaused ? 'Paused. ' : 'The newest 200 attempts. ';
+function stateText(isPaused: boolean, shown: number, dropped: number | null): string {
+  const newest = shown === MAX_ROWS ? `The newest ${MAX_ROWS} attempts. ` : '';
+  const state = isPaused ? 'Paused. ' : newest;
   if (dropped === null) return `${state}Some may be missing.`;
   return dropped === 0 ? state : `${state}${amountText(dropped, 'was left out', 'were left out')}: too many at once.`;
 }
