@@ -152,6 +152,15 @@ describe('the overview', () => {
     await page.getByRole('heading', { name: 'Overview' }).hover();
     await eventually('the new order', async () => (await order()) === 'https://two.example/ https://one.example/');
   });
+  it('writes large numbers at the axis of its chart as everywhere else', async () => {
+    const { page } = await signedIn();
+    await showOverview(page, ({ last_hour }) => {
+      const series = last_hour.series.map((period) => ({ ...period, succeeded: 1_000_000 }));
+      return { last_hour: { ...last_hour, series } };
+    });
+    const chart = page.getByRole('figure', { name: 'Attempts over the last hour: 60,000,000 succeeded' });
+    await chart.getByText('1,000,000', { exact: true }).waitFor();
+  });
   it('links to the deliveries that have waited for nearly as long as the oldest one', async () => {
     const { page } = await signedIn();
     const at = '2026-11-23T12:00:00.000Z';

@@ -3,6 +3,7 @@ import { Center } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
 import { lazy, Suspense } from 'react';
 import { Note } from './layout.tsx';
+import { countText } from './numbers.ts';
 import { Loading } from './states.tsx';
 import { useZone } from './time.tsx';
 
@@ -21,7 +22,10 @@ export function AttemptsChart({ series, unit, height = 190 }: AttemptsChartProps
   const failed = series.reduce((sum, period) => sum + period.failed, 0);
   const span = unit === 'minute' ? 'the last hour' : 'the last 24 hours';
   return (
-    <figure style={{ margin: 0 }} aria-label={`Attempts over ${span}: ${total - failed} succeeded, ${failed} failed`}>
+    <figure
+      style={{ margin: 0 }}
+      aria-label={`Attempts over ${span}: ${countText(total - failed)} succeeded, ${countText(failed)} failed`}
+    >
       {total === 0 ? (
         <Center h={height}>
           <Note>No attempts in {span}.</Note>

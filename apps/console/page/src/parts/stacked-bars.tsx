@@ -4,6 +4,7 @@
  */
 import '@mantine/charts/styles.css';
 import { BarChart } from '@mantine/charts';
+import { countText } from './numbers.ts';
 
 interface StackedBarsProps {
   height: number;
@@ -30,7 +31,8 @@ export function StackedBars({ height, data, zone }: StackedBarsProps) {
       maxBarWidth={24}
       xAxisLabel={zone}
       xAxisProps={{ minTickGap: 30 }}
-      yAxisProps={{ allowDecimals: false, width: 44 }}
+      valueFormatter={countText}
+      yAxisProps={{ allowDecimals: false, width: 'auto' }}
       barProps={{ isAnimationActive: false }}
     />
   );
