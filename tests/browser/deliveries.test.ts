@@ -443,6 +443,12 @@ describe('a bulk replay', () => {
     await page.getByText('1 halted, because an attempt of the canary failed').waitFor();
     await page.getByRole('cell', { name: '8 delivered', exact: true }).waitFor();
     await screenshot('replay-batch-halted');
+    await page.route('**/v1/replay-batches/rpb_*', async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), skipped: 1_234 } });
+    });
+    await page.getByText('1,234 skipped: another replay is under way or has succeeded').waitFor();
+    await page.unroute('**/v1/replay-batches/rpb_*');
     await confirmed(page, 'Cancelled: nothing else begins.', () =>
       page.getByRole('button', { name: 'Cancel' }).click(),
     );

@@ -8,7 +8,7 @@ import { amountText, countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useReplayBatch, useUrls } from '../queries.ts';
-import { CancelButton, outcomeText, ReplayProgress, scopeFacts, shownStatus } from './replay-parts.tsx';
+import { CancelButton, outcomeText, ReplayProgress, scopeFacts, shownStatus, whySkipped } from './replay-parts.tsx';
 
 export function ReplayBatchPage({ id }: { id: string }) {
   const batch = useReplayBatch(id);
@@ -77,7 +77,7 @@ function resultOf({ status, replayed, skipped, total, outcome, replays }: Replay
     status === 'failed' ? 'Stopped early: the subscriptions were deleted.' : '',
     replayed === 0 && status === 'done' ? 'Done: nothing was replayed.' : '',
     replayed > 0 ? `${outcomeText({ replayed, outcome })}.` : '',
-    skipped > 0 ? `${countText(skipped)} skipped.` : '',
+    skipped > 0 ? whySkipped(skipped) : '',
   ];
   return parts.filter((part) => part !== '').join(' ');
 }

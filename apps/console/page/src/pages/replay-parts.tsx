@@ -133,3 +133,7 @@ export function outcomeText({ replayed, outcome }: Pick<StartedReplay, 'replayed
   ];
   return parts.filter(Boolean).join(', ');
 }
+
+/** Says how many deliveries were not replayed, and which reasons there can be: the API does not count them apart. */
+export const whySkipped = (skipped: number): string =>
+  `${countText(skipped)} skipped: another replay is under way or has succeeded, it is too late to replay, or the payload was erased.`;

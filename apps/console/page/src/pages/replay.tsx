@@ -13,7 +13,7 @@ import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { usePost, useReplay, useSubscription } from '../queries.ts';
 import { ReplayBatchPage } from './replay-batch.tsx';
-import { CancelButton, ReplayProgress, scopeFacts, shownStatus } from './replay-parts.tsx';
+import { CancelButton, ReplayProgress, scopeFacts, shownStatus, whySkipped } from './replay-parts.tsx';
 
 export function ReplayPage() {
   const { id = '' } = useParams();
@@ -69,10 +69,7 @@ function Decisions({ replay }: { replay: Replay }) {
 }
 
 function resultOf({ status, replayed, skipped, total, outcome }: Replay): string {
-  const skippedText =
-    skipped === 0
-      ? ''
-      : ` ${countText(skipped)} skipped: a replay is under way or has succeeded, it is too late to replay, or its payload was erased.`;
+  const skippedText = skipped === 0 ? '' : ` ${whySkipped(skipped)}`;
   switch (status) {
     case 'running':
       return `${countText(replayed + skipped)} of ${countText(total)} processed.`;
