@@ -66,9 +66,27 @@ describe('the page', () => {
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     process.kill(redis.pid, 'SIGSTOP');
     await page.reload();
-    await page.getByRole('alert').filter({ hasText: 'The console is unavailable' }).waitFor();
+    const alert = page.getByRole('alert').filter({ hasText: 'Redis is unavailable' });
+    await alert.getByText('Deliveries wait until Redis is back; none is lost by that.').waitFor();
     process.kill(redis.pid, 'SIGCONT');
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+
+  it('that follows live attempts says what they wait for, and goes on by itself afterwards', async () => {
+    const redis = await redisServer();
+    const world = await ownWorld({ redisUrl: redis.url });
+    atEnd(() => process.kill(redis.pid, 'SIGCONT'));
+    const browser = await launchBrowser();
+    atEnd(() => browser.close());
+    const { page, signIn, staleMark } = await openVisit(browser, world.consoleUrl);
+    await page.goto('/sign-in?next=/tail');
+    await signIn();
+    await page.getByText('Waiting for attempts').waitFor();
+    process.kill(redis.pid, 'SIGSTOP');
+    await staleMark.getByText('Deliveries wait until Redis is back; none is lost by that.').waitFor();
+    process.kill(redis.pid, 'SIGCONT');
+    await staleMark.waitFor({ state: 'hidden' });
+    expect(await page.getByRole('alert').count()).toBe(0);
   });
 
   it('shows the message about a failed action beside the mark for old data, not over it', async () => {

@@ -7,10 +7,13 @@ export class ApiError extends Error {
   readonly status: number;
   /** Messages by field. */
   readonly fields: Record<string, string>;
-  constructor(status: number, message: string, fields: Record<string, string> = {}) {
+  /** Of a problem document, for example `not_found`. */
+  readonly code: string | undefined;
+  constructor(status: number, message: string, fields: Record<string, string> = {}, code?: string) {
     super(message);
     this.status = status;
     this.fields = fields;
+    this.code = code;
   }
 }
 
@@ -20,6 +23,12 @@ export const isAnswer = (error: Error | null): error is ApiError =>
 
 /** Whether the error says that there is no such resource. */
 export const isMissing = (error: Error | null): boolean => error instanceof ApiError && error.status === 404;
+
+/** The code of a problem document that says that Redis can't be used. */
+const STORAGE_AWAY = 'unavailable';
+
+/** Whether the console answers, but can't use Redis, or not all of it. */
+export const isStorageAway = (error: Error): boolean => error instanceof ApiError && error.code === STORAGE_AWAY;
 
 /** After this time without an answer a read is given up. */
 const READ_TIMEOUT_MS = 10_000;
@@ -123,11 +132,22 @@ export async function changeAll<T>(path: string, filters: QueryParameters): Prom
   return results;
 }
 
+interface ProblemDocument {
+  detail?: string;
+  code?: string;
+  errors?: { path: string; message: string }[];
+}
+
 function problemOf(status: number, text: string): ApiError {
   try {
-    const problem = JSON.parse(text) as { detail?: string; errors?: { path: string; message: string }[] };
-    const fields = Object.fromEntries((problem.errors ?? []).map(({ path, message }) => [path, message]));
-    return new ApiError(status, problem.detail ?? `The console returned status ${status}.`, fields);
+    const {
+      detail = `The console returned status ${status}.`,
+      code,
+      errors = [],
+    } = JSON.parse(text) as ProblemDocument;
+    const fields = Object.fromEntries(errors.map(({ path, message }) => [path, message]));
+    const meaning = code === STORAGE_AWAY ? ' Deliveries wait until Redis is back; none is lost by that.' : '';
+    return new ApiError(status, `${detail}${meaning}`, fields, code);
   } catch {
     return new ApiError(status, `The console returned status ${status}.`);
   }

@@ -6,14 +6,14 @@ import { useDocumentVisibility } from '@mantine/hooks';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { useEffect, useReducer } from 'react';
-import { ApiError, open, type QueryParameters, withQuery } from './api.ts';
+import { ApiError, isAnswer, open, type QueryParameters, withQuery } from './api.ts';
 import { onApiError } from './queries.ts';
 import { type Change, changeRows, noRows } from './tail-rows.ts';
 import { together } from './together.ts';
 
 const RECONNECT_MS = 1_000;
 /** A stream without a heartbeat (every 2 s) for so long is dead, although its connection was not closed. */
-const SILENCE_MS = 15_000;
+const SILENCE_MS = 6_000;
 /** Hundreds of attempts a second, each shown when it comes, would keep a browser too busy to respond. */
 const SHOW_EVERY_MS = 1_000;
 
@@ -23,7 +23,7 @@ export function useLiveAttempts(filter: QueryParameters) {
   const isVisible = useDocumentVisibility() === 'visible';
   const [state, dispatch] = useReducer(changeRows, noRows);
   const path = withQuery('/v1/tail', filter);
-  // Only so that parts/freshness.tsx says when no heartbeat has come.
+  // Only so that parts/freshness.tsx says since when no heartbeat has come, and why.
   const queryKey = ['heartbeat', path];
   useQuery({
     queryKey,
@@ -36,9 +36,10 @@ export function useLiveAttempts(filter: QueryParameters) {
   useEffect(() => {
     if (!isVisible) return;
     const leaving = new AbortController();
-    const onError = (error: unknown) => {
+    const onError = (error: ApiError) => {
       void onApiError(error);
-      dispatch({ kind: 'failed', error: error instanceof Error ? error : new Error(String(error)) });
+      if (isAnswer(error)) dispatch({ kind: 'failed', error });
+      else queryClient.getQueryCache().find({ queryKey })?.setState({ error });
     };
     const onAlive = () => queryClient.setQueryData(queryKey, 0);
     void follow(path, { signal: leaving.signal, lastId: state.lastId, dispatch, onAlive, onError });
@@ -52,7 +53,7 @@ interface Following {
   lastId: string | undefined;
   dispatch: (change: Change) => void;
   onAlive: () => void;
-  onError: (error: unknown) => void;
+  onError: (error: ApiError) => void;
 }
 
 /** Connects again until the signal fires, or until the console refuses the call. */

@@ -2,7 +2,7 @@
 import { Box, Center, Loader } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Navigate, useLocation } from 'react-router';
-import { withQuery } from './api.ts';
+import { isStorageAway, withQuery } from './api.ts';
 import { Problem } from './parts/states.tsx';
 import { useSession } from './queries.ts';
 import { SIGN_IN } from './routes.ts';
@@ -20,7 +20,11 @@ export function RequireSession({ children }: { children: ReactNode }) {
     <Center h="100vh" p="md">
       {problem ? (
         <Box maw={420}>
-          <Problem title="The console is unavailable" error={problem} retry={session.refetch} />
+          <Problem
+            title={isStorageAway(problem) ? 'Redis is unavailable' : 'The console is unavailable'}
+            error={problem}
+            retry={session.refetch}
+          />
         </Box>
       ) : (
         <Loader role="status" aria-label="Loading" />
