@@ -82,12 +82,9 @@ const columns: Column<Subscription>[] = [
 ];
 
 export function SubscriptionsPage() {
-  const filters = useFilters(['q', 'status', 'health', 'environment'], false);
-  const search = useFilters(['q']);
-  const order = useFilters(['sort'], false);
-  const { isFiltered } = filters;
-  const query = { ...filters.filter, ...order.filter };
-  const list = useSubscriptions(query);
+  const filters = useFilters(['q', 'status', 'health', 'environment', 'sort']);
+  const { filter, isFiltered, set, clear } = filters;
+  const list = useSubscriptions(filter);
   const { total } = list;
   const create = (
     <Button component={Link} to="/subscriptions/new" leftSection={<IconPlus size={16} />}>
@@ -108,8 +105,8 @@ export function SubscriptionsPage() {
           key={filters.timesCleared}
           aria-label="Search subscriptions"
           placeholder="Address, description, id"
-          value={search.filter.q}
-          onChange={(q) => search.set('q', q)}
+          value={filter.q}
+          onChange={(q) => set('q', q)}
           w={{ base: '100%', xs: 280 }}
         />
         <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={185} />
@@ -118,14 +115,14 @@ export function SubscriptionsPage() {
         <Select
           aria-label="Order"
           data={orders}
-          value={order.filter.sort ?? 'newest'}
-          onChange={(sort) => order.set('sort', sort === 'newest' ? null : sort)}
+          value={filter.sort ?? 'newest'}
+          onChange={(sort) => set('sort', sort === 'newest' ? null : sort)}
           allowDeselect={false}
           w={filterWidth(150)}
         />
-        <ClearFilters isFiltered={isFiltered} clear={filters.clear} />
-        {query.status === 'paused' && total !== undefined && total > 0 && (
-          <ResumePaused q={query.q} environment={query.environment} health={query.health} />
+        <ClearFilters isFiltered={isFiltered} clear={clear} />
+        {filter.status === 'paused' && total !== undefined && total > 0 && (
+          <ResumePaused q={filter.q} environment={filter.environment} health={filter.health} />
         )}
         {total !== undefined && list.data !== undefined && (
           <Note aria-live="polite">

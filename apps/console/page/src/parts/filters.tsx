@@ -8,8 +8,11 @@ import { rememberSearch } from './list-search.ts';
 
 type Filters<N extends string> = ReturnType<typeof useFilters<N>>;
 
-/** With `replace`, a change adds no entry to the browser history. */
-export function useFilters<N extends string>(names: readonly N[], replace = true) {
+/** Orders a list, and leaves nothing out: "Clear" keeps it. */
+const ORDER = 'sort';
+
+/** A change adds no entry to the browser history. */
+export function useFilters<N extends string>(names: readonly N[]) {
   const [search, setSearch] = useSearchParams();
   const { pathname, search: text } = useLocation();
   const [timesCleared, setTimesCleared] = useState(0);
@@ -23,17 +26,18 @@ export function useFilters<N extends string>(names: readonly N[], replace = true
       if (value) now.set(name, value);
       else now.delete(name);
     }
-    setSearch(now, { replace });
+    setSearch(now, { replace: true });
   };
+  const clearable = names.filter((name) => name !== ORDER);
   return {
     filter: Object.fromEntries(names.map((name) => [name, search.get(name)])) as Record<N, string | null>,
-    isFiltered: names.some((name) => search.get(name)),
+    isFiltered: clearable.some((name) => search.get(name)),
     setAll,
     set: (name: N, value: string | null) => setAll({ [name]: value } as Partial<Record<N, string | null>>),
     /** Clears these filters, and nothing else that the URL has. */
     clear: () => {
       setTimesCleared(timesCleared + 1);
-      setAll(Object.fromEntries(names.map((name) => [name, null])) as Record<N, null>);
+      setAll(Object.fromEntries(clearable.map((name) => [name, null])) as Partial<Record<N, null>>);
     },
     /** The key of a field that may have text that is not in the URL yet: clearing the filters makes it a new field. */
     timesCleared,
