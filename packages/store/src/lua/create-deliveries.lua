@@ -7,7 +7,7 @@
 --@include delivery-key
 --@include make
 --@include first-job
---@include error-text
+--@include end-making
 
 local reply = {}
 indexed = {}
@@ -22,7 +22,4 @@ local _, problem = pcall(function()
     reply[#reply + 1] = state
   end
 end)
--- Also after an error, so that the deliveries made before it are in the indexes and have their jobs.
-local indexProblem, queueProblem = addToIndexes(), addToQueues()
-problem = problem or indexProblem or queueProblem
-return problem and redis.error_reply(errorText(problem)) or reply
+return endMaking(problem, reply)

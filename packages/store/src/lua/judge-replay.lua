@@ -3,6 +3,7 @@
 -- Returns 1 if it changed the status, else 0.
 --@include notify
 --@include replay-deleted
+--@include replay-end
 
 local key = KEY_REPLAY .. id
 local record = call('HMGET', key, 'status', 'subscription', 'subscription_created_at')
@@ -13,8 +14,6 @@ if hasPassed then
   return 1
 end
 call('HSET', key, 'status', REPLAY_HALTED)
-call('SREM', KEY_REPLAYS_ACTIVE, id)
-call('PEXPIREAT', key, nowMs + retentionMs)
-call('PEXPIREAT', KEY_REPLAY_DELIVERIES .. id, nowMs + retentionMs)
+leaveReplay(id, nowMs, retentionMs)
 notify(nowMs, NOTICE_REPLAY_HALTED, 's', record[2], 'r', id)
 return 1

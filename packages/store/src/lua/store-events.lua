@@ -11,10 +11,10 @@
 --   a text with a letter for the state of each delivery
 --   {the event stored before (see keptText)}, with 'other' if it is stored under that reference
 --   {'outdated'} if the topics have changed since the event was matched: nothing is stored of it
+--@include event-text
 --@include make
 --@include first-job
---@include event-text
---@include error-text
+--@include end-making
 
 local own, reply, currentTopics = prefix, {}, nil
 local function areOutdated(topicsVersion)
@@ -87,7 +87,4 @@ local _, problem = pcall(function()
     end
   end
 end)
--- Also after an error, so that the deliveries made before it are in the indexes and have their jobs.
-local indexProblem, queueProblem = addToIndexes(), addToQueues()
-problem = problem or indexProblem or queueProblem
-return problem and redis.error_reply(errorText(problem)) or reply
+return endMaking(problem, reply)
