@@ -1,19 +1,10 @@
 /** Live feeds: what is written while somebody listens, and what readers learn of what is missing. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { announceListeners, createFeedWriter, endOfFeed, FEED_START, readFeed } from './feeds.ts';
 import { partitionPrefix, tailingKey, tailKey } from './keys.ts';
-import type { Store } from './store.ts';
-import { openTestStore } from './test-store.ts';
+import { store } from './test-deliveries.ts';
 
-let store: Store;
-let close: () => Promise<void>;
-beforeEach(async () => {
-  ({ store, close } = await openTestStore(3));
-});
-afterEach(() => close());
-
-const textsAfter = async (id: string, limit = 1_000) =>
-  (await readFeed(store, 'attempts', id, limit)).records.map(({ text }) => text);
+const textsAfter = async (id: string) => (await readFeed(store, 'attempts', id, 1_000)).records.map(({ text }) => text);
 const streamKey = () => tailKey(partitionPrefix(store, 0));
 
 describe('a feed', () => {

@@ -1,14 +1,7 @@
 /** Leases on a real Redis. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { giveUpLease, holdLease, type Store } from './index.ts';
-import { openTestStore } from './test-store.ts';
-
-let store: Store;
-let close: () => Promise<void>;
-beforeEach(async () => {
-  ({ store, close } = await openTestStore(1));
-});
-afterEach(() => close());
+import { describe, expect, it } from '@jest/globals';
+import { giveUpLease, holdLease } from './index.ts';
+import { store } from './test-deliveries.ts';
 
 describe('a lease', () => {
   it('has one holder, who can renew it, until it ends', async () => {

@@ -1,16 +1,10 @@
 /** The statistics of addresses, from what workers counted to the rankings. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { HOUR_MS, newAttemptRun } from '@posthorn/core';
-import { addCounts, rankAddresses, readAddressAttempts, type Store } from './index.ts';
-import { openTestStore } from './test-store.ts';
+import { addCounts, rankAddresses, readAddressAttempts } from './index.ts';
+import { store, subscriptionIdIn } from './test-deliveries.ts';
 
-let store: Store;
-let close: () => Promise<void>;
 const nowMs = Date.now();
-beforeEach(async () => {
-  ({ store, close } = await openTestStore(1));
-});
-afterEach(() => close());
 
 describe('the statistics of addresses', () => {
   const counts = (addresses: [string, { succeeded: number; failed: number; totalMs: number }][]) => ({
@@ -23,43 +17,43 @@ describe('the statistics of addresses', () => {
     ),
   });
   it('add up, rank failing and slow addresses, and expire', async () => {
-    await addCounts(store, counts([['sub_a', { succeeded: 3, failed: 1, totalMs: 400 }]]), nowMs);
-    await addCounts(store, counts([['sub_a', { succeeded: 1, failed: 1, totalMs: 200 }]]), nowMs);
-    await addCounts(store, counts([['sub_b', { succeeded: 2, failed: 0, totalMs: 2_000 }]]), nowMs);
-    await addCounts(store, counts([['sub_c', { succeeded: 0, failed: 5, totalMs: 50 }]]), nowMs);
-    expect(await readAddressAttempts(store, 'sub_a', nowMs)).toMatchObject({ succeeded: 4, failed: 2, meanMs: 100 });
+    const [a, b, c] = [subscriptionIdIn(0), subscriptionIdIn(0), subscriptionIdIn(0)];
+    await addCounts(store, counts([[a, { succeeded: 3, failed: 1, totalMs: 400 }]]), nowMs);
+    await addCounts(store, counts([[a, { succeeded: 1, failed: 1, totalMs: 200 }]]), nowMs);
+    await addCounts(store, counts([[b, { succeeded: 2, failed: 0, totalMs: 2_000 }]]), nowMs);
+    await addCounts(store, counts([[c, { succeeded: 0, failed: 5, totalMs: 50 }]]), nowMs);
+    expect(await readAddressAttempts(store, a, nowMs)).toMatchObject({ succeeded: 4, failed: 2, meanMs: 100 });
     const { failing, slow } = await rankAddresses(store, nowMs);
     expect(failing.map(({ subscriptionId, failed }) => [subscriptionId, failed])).toEqual([
-      ['sub_c', 5],
-      ['sub_a', 2],
+      [c, 5],
+      [a, 2],
     ]);
     expect(slow.map(({ subscriptionId, meanMs }) => [subscriptionId, meanMs])).toEqual([
-      ['sub_b', 1_000],
-      ['sub_a', 100],
-      ['sub_c', 10],
+      [b, 1_000],
+      [a, 100],
+      [c, 10],
     ]);
     const [slowKey] = await store.redis.keys(`${store.prefix}:*stats:slow:*`);
     // The ranking itself, since a reader may sort what it found.
-    expect(await store.redis.zrange(slowKey!, '0', '-1')).toEqual(['sub_c', 'sub_a', 'sub_b']);
+    expect(await store.redis.zrange(slowKey!, '0', '-1')).toEqual([c, a, b]);
     for (const key of await store.redis.keys(`${store.prefix}:*stats:*`)) {
       expect([key, (await store.redis.pttl(key)) > 0]).toEqual([key, true]);
     }
   });
   it('rank over all partitions, and load only the first 10 of each hour', async () => {
-    const { store: four, close: closeFour } = await openTestStore(4);
     const ids = Array.from({ length: 60 }, (_, i) => `sub_${i}`);
     const hourAgo = nowMs - HOUR_MS;
     for (const [i, id] of ids.entries()) {
-      await addCounts(four, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), nowMs);
-      await addCounts(four, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), hourAgo);
+      await addCounts(store, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), nowMs);
+      await addCounts(store, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), hourAgo);
     }
     let loaded = 0;
     const hgetall = (key: string) => {
       loaded += 1;
-      return four.redis.hgetall(key);
+      return store.redis.hgetall(key);
     };
-    const redis: typeof four.redis = Object.create(four.redis, { hgetall: { value: hgetall } });
-    const { failing, slow } = await rankAddresses({ ...four, redis }, nowMs);
+    const redis: typeof store.redis = Object.create(store.redis, { hgetall: { value: hgetall } });
+    const { failing, slow } = await rankAddresses({ ...store, redis }, nowMs);
     expect(failing.map(({ subscriptionId, failed }) => [subscriptionId, failed])).toEqual(
       ids
         .slice(-10)
@@ -71,6 +65,5 @@ describe('the statistics of addresses', () => {
     );
     // Each address has one record of each hour.
     expect(loaded).toBe(2 * 10 * 2);
-    await closeFour();
   });
 });

@@ -1,17 +1,11 @@
 /** The heartbeats of workers. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { HOUR_MS } from '@posthorn/core';
-import { aliveWorkers, type Store, sendHeartbeat } from './index.ts';
+import { aliveWorkers, sendHeartbeat } from './index.ts';
 import { partitionPrefix, workersKey, workersSeenKey } from './keys.ts';
-import { openTestStore } from './test-store.ts';
+import { store } from './test-deliveries.ts';
 
-let store: Store;
-let close: () => Promise<void>;
 const nowMs = Date.now();
-beforeEach(async () => {
-  ({ store, close } = await openTestStore(1));
-});
-afterEach(() => close());
 
 describe('workers', () => {
   const worker = {

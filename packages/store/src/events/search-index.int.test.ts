@@ -1,5 +1,5 @@
 /** The search index: what is found, in which order, and for how long. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import {
   DAY_MS,
   type Environment,
@@ -11,15 +11,8 @@ import {
   searchTermsOf,
 } from '@posthorn/core';
 import { searchEvents, storeEvent } from '../index.ts';
-import type { Store } from '../store.ts';
-import { openTestStore, RETENTION } from '../test-store.ts';
-
-let store: Store;
-let close: () => Promise<void>;
-beforeEach(async () => {
-  ({ store, close } = await openTestStore(3));
-});
-afterEach(() => close());
+import { store } from '../test-deliveries.ts';
+import { RETENTION } from '../test-store.ts';
 
 const nowMs = Date.now();
 interface Change {
@@ -131,7 +124,7 @@ describe('the search index', () => {
       if (key.includes(gone)) await store.redis.del(key);
       return text;
     };
-    const redis: Store['redis'] = Object.create(store.redis, { get: { value: get } });
+    const redis: typeof store.redis = Object.create(store.redis, { get: { value: get } });
     const { events, hasMore } = await searchEvents({ ...store, redis }, session('s-1'), undefined, 50, nowMs);
     expect({ ids: events.map(({ event }) => event.id), hasMore }).toEqual({ ids: [kept], hasMore: false });
   });

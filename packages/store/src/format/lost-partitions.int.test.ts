@@ -1,14 +1,8 @@
 /** How a process notices that partitions have lost their data. */
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { allPrefixes, begunKey } from '../keys.ts';
-import { openTestStore } from '../test-store.ts';
+import { store } from '../test-deliveries.ts';
 import { createLostPartitions } from './lost-partitions.ts';
-
-let { store, close }: Awaited<ReturnType<typeof openTestStore>> = {} as never;
-beforeEach(async () => {
-  ({ store, close } = await openTestStore(3));
-});
-afterEach(() => close());
 
 it('finds a partition without the mark that it had, until that is back', async () => {
   const { find: lost } = createLostPartitions(store);

@@ -1,23 +1,16 @@
 /** What a deletion of a subscription must remove, and which saves are refused. */
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import {
   clearDeletedSubscription,
   deleteSubscription,
   deletionOf,
   loadSubscriptions,
   newSubscription,
-  type Store,
   saveSubscription,
 } from '../index.ts';
-import { openTestStore } from '../test-store.ts';
+import { store } from '../test-deliveries.ts';
 
-let store: Store;
-let close: () => Promise<void>;
 const nowMs = Date.now();
-beforeEach(async () => {
-  ({ store, close } = await openTestStore(1));
-});
-afterEach(() => close());
 
 const fields = {
   url: 'https://a.example/',
