@@ -1,22 +1,14 @@
 /** Starts what a test needs, and ends it after the test, in reverse order. */
-import { afterEach } from '@jest/globals';
 import { DAY_MS } from '@posthorn/core';
 import { connectRedis, openStore, type Store } from '@posthorn/store';
 import { type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { atEnd } from '@posthorn/testing/at-end';
 import { startProxy, type WayToRedis } from './chaos/proxy.ts';
 import { expectDocumented } from './documented.ts';
 import { type Process, startProcess } from './processes.ts';
 import { apiClients, removeKeys, startWorld, type World, type WorldOptions, worldEnv } from './world.ts';
 
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
-
-/** Registers a function to call after the test. */
-export function atEnd(end: () => unknown): void {
-  ends.push(end);
-}
+export { atEnd };
 
 export async function ownWorld(options?: WorldOptions): Promise<World> {
   const world = await startWorld(options);

@@ -6,16 +6,9 @@
  * paths `/18`, `/19` and so on.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../listen.ts';
 
-const {
-  PATTERN,
-  HEADER,
-  HOST = '127.0.0.1',
-  PORT = '0',
-  STATUS = '200',
-  DELAY_MS,
-} = process.env as Record<string, string>;
+const { PATTERN, HEADER, HOST, PORT = '0', STATUS = '200', DELAY_MS } = process.env as Record<string, string>;
 const pattern = new RegExp(PATTERN ?? '$^');
 let hangFrom = Number.POSITIVE_INFINITY;
 let arrivals: { id: string; atMs: number }[] = [];
@@ -48,9 +41,4 @@ const server = createServer((request, response) => {
     else setTimeout(respond, Number(DELAY_MS));
   });
 });
-server.listen(Number(PORT), HOST, () => {
-  const url = `http://${HOST}:${(server.address() as AddressInfo).port}`;
-  console.log(JSON.stringify({ msg: 'ready', url }));
-});
-process.on('SIGTERM', () => process.exit(0));
-process.on('disconnect', () => process.exit(0));
+listen(server, HOST, Number(PORT));

@@ -4,7 +4,7 @@
  * it was, and the maximum number of concurrent requests.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../listen.ts';
 
 let arrivals: { path: string; atMs: number; ageMs: number }[] = [];
 let hasTurned = false;
@@ -44,9 +44,4 @@ const server = createServer((request, response) => {
     else if (path.startsWith('/dead')) response.writeHead(503).end();
   });
 });
-const host = process.env.HOST ?? '127.0.0.1';
-server.listen(0, host, () => {
-  console.log(JSON.stringify({ msg: 'ready', url: `http://${host}:${(server.address() as AddressInfo).port}` }));
-});
-process.on('SIGTERM', () => process.exit(0));
-process.on('disconnect', () => process.exit(0));
+listen(server, process.env.HOST);

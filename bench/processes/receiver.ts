@@ -1,6 +1,6 @@
 /** A receiver that returns 200 at once; GET /count returns the number of deliveries. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../listen.ts';
 
 let count = 0;
 const server = createServer((request, response) => {
@@ -12,9 +12,4 @@ const server = createServer((request, response) => {
   request.resume();
   request.on('end', () => response.end('ok'));
 });
-server.listen(0, '127.0.0.1', () => {
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  process.stdout.write(`${JSON.stringify({ msg: 'ready', url })}\n`);
-});
-process.on('SIGTERM', () => process.exit(0));
-process.on('disconnect', () => process.exit(0));
+listen(server);

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SESSION_EVENT_TYPES } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
+import { atEnd } from '@posthorn/testing/at-end';
 import {
   createPublisher,
   EventRefused,
@@ -27,7 +28,6 @@ let calls: Call[];
 let answer: (call: Call) => void;
 let url: string;
 let publisher: Publisher;
-const ends: (() => unknown)[] = [];
 
 beforeEach(async () => {
   calls = [];
@@ -45,13 +45,12 @@ beforeEach(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  ends.push(() => {
+  atEnd(() => {
     server.closeAllConnections();
     server.close();
   });
 });
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end();
+afterEach(() => {
   jest.restoreAllMocks();
 });
 
@@ -72,19 +71,19 @@ const event = (id?: string, session: string = crypto.randomUUID()): PublishedEve
 });
 function start(options: Partial<PublisherOptions> = {}): Publisher {
   publisher = createPublisher({ url, key: 'secret-key', ...options });
-  ends.push(() => publisher.close(0));
+  atEnd(() => publisher.close(0));
   return publisher;
 }
 
-/** Events that are held until they are let go, whose calls get this answer then. */
+/** Events that are held until they are let go. */
 function hold() {
   const held: Call[] = [];
   answer = (call) => void held.push(call);
   return {
     held,
-    letGo(then = accept) {
-      answer = then;
-      for (const call of held.splice(0)) then(call);
+    letGo() {
+      answer = accept;
+      for (const call of held.splice(0)) accept(call);
     },
   };
 }

@@ -1,8 +1,9 @@
 /** The same deliveries over each kind of server. */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { deliveryHeaders } from '@posthorn/signing';
+import { atEnd } from '@posthorn/testing/at-end';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
@@ -11,15 +12,11 @@ import { nodeHandler } from './adapters/node.ts';
 import { createReceiver, fetchHandler, type Receiver } from './index.ts';
 
 const SECRET = 'whsec_of_the_receiver';
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end();
-});
 
 async function listen(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  ends.push(() => {
+  atEnd(() => {
     server.closeAllConnections();
     server.close();
   });
@@ -52,7 +49,7 @@ const SERVERS: Record<string, (receiver: Receiver) => Promise<string>> = {
     await app.register(fastifyReceiver(receiver, '/webhooks'));
     // Another route of the app keeps its parser of bodies.
     app.post('/other', async (request) => request.body);
-    ends.push(() => app.close());
+    atEnd(() => app.close());
     return `${await app.listen({ port: 0, host: '127.0.0.1' })}/webhooks`;
   },
   'a fetch handler': (receiver) => serveFetch(fetchHandler(receiver)),

@@ -3,7 +3,8 @@ import { createServer, type Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import type { CameBack } from '@posthorn/core';
 import { eventually, startMisbehavingReceiver, testCertificate } from '@posthorn/testing';
-import { atEnd, post, resolvingTo, senderKinds, testReceiver, testSender } from './test-sender.ts';
+import { atEnd } from '@posthorn/testing/at-end';
+import { post, resolvingTo, senderKinds, testReceiver, testSender } from './test-sender.ts';
 
 const EXCERPT = 64;
 const kept = (url: string) => ({ ...post(url), excerptBytes: EXCERPT });

@@ -5,7 +5,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { startBlackHole } from '@posthorn/testing';
-import { atEnd, post, resolvingTo, responded, senderKinds, testReceiver, testSender } from './test-sender.ts';
+import { atEnd } from '@posthorn/testing/at-end';
+import { post, resolvingTo, responded, senderKinds, testReceiver, testSender } from './test-sender.ts';
 
 const BLACK_HOLE = '127.9.9.9';
 /** Node publishes each socket here before it connects. */

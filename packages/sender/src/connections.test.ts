@@ -2,7 +2,8 @@
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
-import { atEnd, listening, post, resolvingTo, responded, testReceiver, testSender } from './test-sender.ts';
+import { atEnd } from '@posthorn/testing/at-end';
+import { listening, post, resolvingTo, responded, testReceiver, testSender } from './test-sender.ts';
 
 describe('connections of deliveries', () => {
   it('are kept: sequential requests use the same one', async () => {

@@ -1,19 +1,15 @@
 /** What a probe reaches, and that it sends nothing. */
 import { createServer } from 'node:net';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { startNameServer } from '@posthorn/testing';
+import { atEnd } from '@posthorn/testing/at-end';
 import { createProbe, createResolver, createSender, parseNetworks } from './index.ts';
-
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
 
 async function setUp(allowed = '127.0.0.0/8') {
   const names = await startNameServer((name) =>
     name === 'there.test' ? ['127.0.0.1'] : name === 'inside.test' ? ['10.0.0.1'] : 'missing',
   );
-  ends.push(() => names.close());
+  atEnd(() => names.close());
   let connections = 0;
   let bytes = 0;
   const server = createServer((socket) => {
@@ -24,7 +20,7 @@ async function setUp(allowed = '127.0.0.0/8') {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  ends.push(() => new Promise((resolve) => server.close(resolve)));
+  atEnd(() => new Promise((resolve) => server.close(resolve)));
   const { port } = server.address() as { port: number };
   const [resolved, connected]: string[][] = [[], []];
   const allowedNetworks = parseNetworks(allowed);
@@ -80,7 +76,7 @@ describe('a sender and its resolver', () => {
   it('report each new connection and each name that DNS has resolved, but not those of the hosts file', async () => {
     const { port, resolve, allowedNetworks, onConnected, resolved, connected } = await setUp();
     const sender = createSender({ allowedNetworks, resolve, onConnected, timeoutMs: 60_000, userAgent: 'test' });
-    ends.push(() => sender.close());
+    atEnd(() => sender.close());
     for (const host of ['there.test', 'localhost', 'gone.test']) {
       await sender.send({ url: `http://${host}:${port}/`, headers: {}, body: '' });
     }

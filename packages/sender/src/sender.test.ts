@@ -12,16 +12,8 @@ import {
   startReceiver,
   testCertificate,
 } from '@posthorn/testing';
-import {
-  atEnd,
-  listening,
-  post,
-  resolvingTo,
-  responded,
-  senderKinds,
-  testReceiver,
-  testSender,
-} from './test-sender.ts';
+import { atEnd } from '@posthorn/testing/at-end';
+import { listening, post, resolvingTo, responded, senderKinds, testReceiver, testSender } from './test-sender.ts';
 
 describe.each(senderKinds)('%s: a receiver that behaves', (kind) => {
   it('gets the exact bytes, the headers and the user agent', async () => {

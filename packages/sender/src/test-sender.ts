@@ -1,20 +1,10 @@
 /** For tests of the senders: a sender, a receiver and servers that are closed at the end of the test. */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach } from '@jest/globals';
 import { startReceiver } from '@posthorn/testing';
+import { atEnd } from '@posthorn/testing/at-end';
 import { createOneOffSender, createResolver, createSender, parseNetworks, type Sender } from './index.ts';
 import type { SenderOptions } from './sender.ts';
-
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
-
-/** Calls `end` when the test is over. */
-export function atEnd(end: () => unknown): void {
-  ends.push(end);
-}
 
 const SENDERS = { deliveries: createSender, 'single requests': createOneOffSender };
 type SenderKind = keyof typeof SENDERS;

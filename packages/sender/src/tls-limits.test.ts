@@ -3,7 +3,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import tls, { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { describe, expect, it } from '@jest/globals';
 import { rsaTestCertificate, testCertificate } from '@posthorn/testing';
-import { atEnd, post, senderKinds, testSender } from './test-sender.ts';
+import { atEnd } from '@posthorn/testing/at-end';
+import { post, senderKinds, testSender } from './test-sender.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 const { cert: ca } = testCertificate;

@@ -1,15 +1,11 @@
 /** What an open store says about Redis outages, over a gateway to a real Redis. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { afterEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { DAY_MS, StorageUnavailable } from '@posthorn/core';
 import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { atEnd } from '@posthorn/testing/at-end';
 import { openStore } from '../open-store.ts';
-
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
 
 /** A gateway to Redis. While its server is down, it closes each connection after the first bytes, without an error. */
 async function startGateway() {
@@ -27,7 +23,7 @@ async function startGateway() {
     socket.pipe(redis).pipe(socket);
   }).listen(0, '127.0.0.1');
   await once(gateway, 'listening');
-  ends.push(() => gateway.close());
+  atEnd(() => gateway.close());
   const url = new URL(testRedisUrl());
   url.host = `127.0.0.1:${(gateway.address() as AddressInfo).port}`;
   return {
@@ -46,7 +42,7 @@ async function openStoreBehind({ url, comeBack }: Awaited<ReturnType<typeof star
   const said: string[] = [];
   const settings = { REDIS_URL: url.href, KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: DAY_MS };
   const opened = openStore(settings, { onError: () => undefined, onWarning: (text) => said.push(text) });
-  ends.push(async () => {
+  atEnd(async () => {
     const { redis, prefix } = opened.store;
     comeBack();
     await redis.del(await redis.keys(`${prefix}:*`));
