@@ -4,8 +4,8 @@ import { type Run, round } from '../run.ts';
 
 export async function lists({ bench, size }: Run) {
   const [few, many] = [1_000, size(1_000_000)];
-  const fromFew = await benchLists(bench, few, 50);
-  const fromMany = await benchLists(bench, many, 50);
+  const fromFew = await benchLists(bench, few);
+  const fromMany = await benchLists(bench, many);
   console.log('Lists: a page of 50 deliveries over the API, median ms');
   console.table(
     Object.fromEntries(

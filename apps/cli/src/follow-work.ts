@@ -6,6 +6,8 @@ import { UserError } from './user-error.ts';
 
 /** How often the console is asked about it. */
 export const POLL_INTERVAL_MS = 250;
+/** Longer than the time limit of an attempt. */
+const ATTEMPT_WAIT_MS = 12_000;
 
 /** Says that work in the background goes on, and what shows it. */
 export const goesOn = (id: string): string => `${id} goes on without this command: see "posthorn show ${id}".`;
@@ -23,9 +25,9 @@ export function mayPass({ status }: UserError): boolean {
   return status === undefined || status === 429 || status >= 500;
 }
 
-/** Waits at most `timeoutMs` until a delivery has had an attempt or is held. Returns its latest state. */
-export async function awaitFirstAttempt(client: Client, id: string, timeoutMs: number): Promise<DeliveryWithAttempts> {
-  const endsAtMs = performance.now() + timeoutMs;
+/** Waits for some seconds until a delivery has had an attempt or is held. Returns its latest state. */
+export async function awaitFirstAttempt(client: Client, id: string): Promise<DeliveryWithAttempts> {
+  const endsAtMs = performance.now() + ATTEMPT_WAIT_MS;
   for (;;) {
     const delivery = await following(id, client.get(deliveryWithAttemptsSchema, `/v1/deliveries/${id}`));
     if (delivery.status !== 'pending' || performance.now() > endsAtMs) return delivery;

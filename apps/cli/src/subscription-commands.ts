@@ -11,9 +11,6 @@ import { pages, showAll } from './pages.ts';
 import type { Printer } from './print.ts';
 import { UserError } from './user-error.ts';
 
-/** Longer than the time limit of an attempt. */
-const ATTEMPT_WAIT_MS = 12_000;
-
 const columns = {
   id: (item: schemas.Subscription) => item.id,
   status: ({ status, status_reason: reason, resuming }: schemas.Subscription) =>
@@ -182,7 +179,7 @@ function addActionCommands(program: CommandUnknownOpts, client: Client, print: P
     .option('--no-wait', 'do not wait for the first attempt')
     .action(async (id, { environment, wait }) => {
       const delivery = await client.post(schemas.deliverySchema, pathOf(id, '/test'), { environment });
-      print.item(wait ? await awaitFirstAttempt(client, delivery.id, ATTEMPT_WAIT_MS) : delivery);
+      print.item(wait ? await awaitFirstAttempt(client, delivery.id) : delivery);
     });
 }
 

@@ -27,8 +27,8 @@ function failing(label: string, change: Partial<VerdictFacts & Pick<AddressHealt
   const health = { ...UNKNOWN_HEALTH, state: 'failing' as const, failingSinceMs, failedInARow: 530, error };
   return facts({ health: { ...health, lastSucceededAtMs: since - 1 }, ...rest });
 }
-const ofHealth = (change: Partial<AddressHealth>, rest: Partial<VerdictFacts> = {}) =>
-  facts({ health: { ...UNKNOWN_HEALTH, state: 'healthy', ...change }, ...rest });
+const ofHealth = (change: Partial<AddressHealth>) =>
+  facts({ health: { ...UNKNOWN_HEALTH, state: 'healthy', ...change } });
 
 describe('the verdict on an address', () => {
   it.each<[VerdictFacts, string | null]>([

@@ -66,7 +66,6 @@ export function asyncApi() {
       ];
     }),
   );
-  const references = (path: string) => EVENT_TYPES.map((type) => ({ $ref: `#/${path}/${nameOf(type)}` }));
   return {
     asyncapi: '3.0.0',
     info: {
@@ -92,7 +91,7 @@ export function asyncApi() {
         channel: { $ref: '#/channels/receiver' },
         summary: 'A POST for each event that matches the subscription',
         bindings: { http: { method: 'POST', bindingVersion: '0.3.0' } },
-        messages: references('channels/receiver/messages'),
+        messages: EVENT_TYPES.map((type) => ({ $ref: `#/channels/receiver/messages/${nameOf(type)}` })),
       },
     },
     components: { messages },

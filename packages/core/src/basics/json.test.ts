@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { AppError, isRawNumber, MAX_JSON_DEPTH, parseJson } from '../index.ts';
 
-const nested = (depth: number, open = '[', close = ']') => open.repeat(depth) + close.repeat(depth);
+const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
 function refusal(text: string): AppError {
   try {
