@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { DAY_MS, HOUR_MS } from '@posthorn/core';
-import { deliveriesWith, eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
+import { eventually, fakeClock, isDelivery, startMisbehavingReceiver } from '@posthorn/testing';
 import { Queue } from 'bullmq';
 import Stripe from 'stripe';
 import { atEnd, overwriteSubscription, ownReceiver, ownWorld } from './own.ts';
@@ -100,7 +100,10 @@ describe('delivery', () => {
   it('is retried after 1 m, 5 m, 30 m, 2 h and 12 h by default, and fails with the sixth attempt', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock });
-    const to = await ownReceiver(deliveriesWith(503));
+    const to = await ownReceiver((request, response) => {
+      if (isDelivery(request)) clock.advance(5_000);
+      response.writeHead(isDelivery(request) ? 503 : 200).end();
+    });
     await on.subscribe(to.url);
     const { body } = await on.publish(sampleEvent());
     const { id } = await onlyDelivery(on, body.id);
@@ -112,6 +115,8 @@ describe('delivery', () => {
       });
       const delivery = await on.delivery(id);
       expect(delivery).toMatchObject({ status: 'waiting_for_retry', attempt_count: i + 1 });
+      // Counted from the end of the attempt, which took five seconds.
+      expect(delivery.attempts[i].duration_ms).toBe(5_000);
       expect(Date.parse(delivery.next_attempt_at)).toBe(clock.now() + delayMs);
       // One millisecond early it is not due: the job is snoozed for the rest.
       clock.advance(delayMs - 1);

@@ -3,7 +3,7 @@
  * them.
  */
 import { describe, expect, it } from '@jest/globals';
-import { eventually, fakeClock, isDelivery, type ReceivedRequest } from '@posthorn/testing';
+import { eventually, isDelivery, type ReceivedRequest } from '@posthorn/testing';
 import { loadConsoleSettings } from '../apps/console/src/config.ts';
 import { loadIngestSettings } from '../apps/ingest/src/config.ts';
 import { loadWorkerSettings } from '../apps/worker/src/config.ts';
@@ -117,23 +117,6 @@ describe('with default settings', () => {
     expect(await failuresReach(19)).toMatchObject({ status: 'active', status_reason: null });
     await on.publish(sampleEvent());
     expect(await failuresReach(20)).toMatchObject({ status: 'paused', status_reason: 'consecutive_failures' });
-  });
-
-  it("the first retry is due one minute after the failed attempt's end", async () => {
-    const clock = fakeClock(Date.now());
-    const on = await ownWorld({ clock });
-    const to = await ownReceiver((request, response) => {
-      if (isDelivery(request)) clock.advance(5_000);
-      response.writeHead(failing(request)).end();
-    });
-    await on.subscribe(to.url);
-    const startedAtMs = clock.now();
-    const { body } = await on.publish(sampleEvent());
-    const delivery = await firstAttempt(on, body.id);
-    expect(delivery.attempts).toMatchObject([
-      { started_at: new Date(startedAtMs).toISOString(), duration_ms: 5_000, status_code: 503 },
-    ]);
-    expect(Date.parse(delivery.next_attempt_at)).toBe(startedAtMs + 5_000 + 60_000);
   });
 });
 

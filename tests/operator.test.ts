@@ -1,6 +1,6 @@
 /** The operator API for subscriptions: what it accepts and what it refuses. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { deliveriesWith, eventually, isDelivery, type Receiver } from '@posthorn/testing';
+import { eventually, isDelivery, type Receiver } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from './own.ts';
 import { OPERATOR_TOKEN, sampleEvent, type World } from './world.ts';
 
@@ -106,19 +106,6 @@ describe('a subscription', () => {
     expect(await deliveries('session.approved')).toBe(0);
     await on.operate('DELETE', `/v1/subscriptions/${id}`);
     expect((await on.operate('GET', `/v1/subscriptions/${id}`)).status).toBe(404);
-  });
-
-  it('fails its unfinished deliveries when it is deleted', async () => {
-    const failing = await ownReceiver(deliveriesWith(500));
-    const { id } = await on.subscribe(failing.url);
-    const { body } = await on.publish(sampleEvent());
-    const [delivery] = await on.deliveries(`event_id=${body.id}`);
-    await eventually('the first attempt', async () => (await on.delivery(delivery.id)).attempt_count === 1);
-    const deleted = await on.operate('DELETE', `/v1/subscriptions/${id}`);
-    expect([deleted.status, deleted.body]).toEqual([204, '']);
-    expect(await on.delivery(delivery.id)).toMatchObject({ status: 'failed', failure_reason: 'subscription_deleted' });
-    expect(await on.redis.exists(`${on.prefix}:{0}:deliveries:${delivery.id}`)).toBe(0);
-    expect((await on.operate('DELETE', `/v1/subscriptions/${id}`)).status).toBe(404);
   });
 
   it('is listed by status and environment, page by page', async () => {

@@ -29,12 +29,6 @@ describe('an event', () => {
     for (const { id } of deliveries)
       expect(await on.redis.pexpiretime(`${on.prefix}:{0}:delivery:${id}`)).toBe(clock.now() + 7 * DAY_MS);
   });
-  it('that matched nobody is kept for 7 days', async () => {
-    const clock = fakeClock(Date.now());
-    const on = await ownWorld({ clock });
-    const { body } = await on.publish(sampleEvent());
-    expect(await eventUntil(on, body.id)).toBe(clock.now() + 7 * DAY_MS);
-  });
   it('with a failed delivery is kept for 31 days, also after others and the replay have succeeded', async () => {
     const clock = fakeClock(Date.now());
     const on = await ownWorld({ clock, env: { RETRY_DELAYS: '1ms' } });

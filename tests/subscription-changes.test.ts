@@ -145,7 +145,9 @@ describe('a deletion', () => {
     await eventually('all to wait', async () => (await own.deliveries('status=waiting_for_retry')).length === 20);
     await own.operate('POST', `/v1/subscriptions/${id}/pause`);
     await own.publishBatch(Array.from({ length: 5 }, () => sampleEvent()));
-    await own.operate('DELETE', `/v1/subscriptions/${id}`);
+    const deleted = await own.operate('DELETE', `/v1/subscriptions/${id}`);
+    expect([deleted.status, deleted.body]).toEqual([204, '']);
+    expect((await own.operate('DELETE', `/v1/subscriptions/${id}`)).status).toBe(404);
     const all = await own.deliveries('limit=250');
     expect(all).toHaveLength(25);
     for (const delivery of all) expect(delivery.failure_reason).toBe('subscription_deleted');

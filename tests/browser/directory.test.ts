@@ -9,7 +9,7 @@ import { ownReceiver, ownStore } from '../own.ts';
 import { sampleEvent } from '../world.ts';
 import type { Visit } from './browser.ts';
 import { addManySubscriptions } from './many-subscriptions.ts';
-import { atOverview, on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { atOverview, on, ownSubscription, signedIn } from './own-visit.ts';
 
 const PAUSED = 70;
 
@@ -224,19 +224,5 @@ describe('among 10,000 subscriptions', () => {
     expect(await picker.inputValue()).toBe('');
     await picker.fill(idOf(50));
     expect(await picker.inputValue()).toBe(idOf(50));
-  });
-
-  it('a narrow screen has room for the search, the filters and the list', async () => {
-    const { to } = await zebra();
-    const operator = await visit({ width: 'narrow' });
-    const { page } = operator;
-    await page.goto('/subscriptions');
-    await operator.signIn();
-    await page.getByLabel('Search subscriptions').fill('customer 4242');
-    await page.getByRole('link', { name: 'https://hooks-4242.example/in' }).waitFor();
-    await look(operator, 'directory');
-    expect(await operator.overflow()).toBe(0);
-    await page.getByLabel('Search subscriptions').fill('zebra');
-    await page.getByRole('link', { name: to.url }).waitFor();
   });
 });

@@ -4,7 +4,7 @@ import { eventually } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
 import { ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { atOverview, on, ownSubscription, signedIn, visit } from './own-visit.ts';
+import { atOverview, on, ownSubscription, signedIn } from './own-visit.ts';
 
 describe('an event', () => {
   it('says why an address did not get it, for an address that is chosen or pasted, and keeps the question in its link', async () => {
@@ -32,21 +32,6 @@ describe('an event', () => {
     await answer.getByText('There is no such subscription').waitFor();
     expect(await overflow()).toBe(0);
     expect(new URL(page.url()).searchParams.get('why')).toBe(none);
-  });
-
-  it('answers on a narrow screen without making the page wider than the screen', async () => {
-    const to = await ownReceiver();
-    const { id } = await ownSubscription(to);
-    const { body } = await on.publish(sampleEvent());
-    const narrow = await visit({ width: 'narrow' });
-    await narrow.page.goto('/');
-    await narrow.signIn();
-    await narrow.page.goto(`/events/${body.id}?why=${id}`);
-    await narrow.page.getByRole('status', { name: 'Answer' }).getByText('Delivered at').waitFor();
-    await narrow.page.getByRole('link', { name: 'The delivery' }).waitFor();
-    expect(await narrow.overflow()).toBe(0);
-    expect(await narrow.accessibilityFindings()).toEqual([]);
-    await narrow.screenshot('why');
   });
 });
 
@@ -122,17 +107,5 @@ describe('the search', () => {
     await page.waitForURL('**/search?q=ses-42&by=session_id');
     await items.nth(1).getByRole('link', { name: to.url }).click();
     await page.waitForURL('**/deliveries/dlv_*');
-  });
-
-  it('fits a narrow screen, with a session id of 256 characters', async () => {
-    await on.publish(sampleEvent({ data: { ...data, id: 'x'.repeat(256), reference: 'narrow' } }));
-    const narrow = await visit({ width: 'narrow' });
-    await narrow.page.goto('/');
-    await narrow.signIn();
-    await narrow.page.goto('/search?q=narrow');
-    await narrow.page.getByRole('list', { name: 'Timeline' }).getByRole('listitem').first().waitFor();
-    expect(await narrow.overflow()).toBe(0);
-    expect(await narrow.accessibilityFindings()).toEqual([]);
-    await narrow.screenshot('search');
   });
 });

@@ -71,7 +71,7 @@ beforeAll(async () => {
   });
   await eventually('an incident', async () => (await on.operate('GET', '/v1/overview')).body.incidents.length === 1);
   await on.operate('POST', `/v1/subscriptions/${other.id}/pause`);
-  await on.publish(sampleEvent());
+  await on.publish(sampleEvent({ data: { id: 'x'.repeat(256), status: 'approved', reference: 'long' } }));
   const replay = (await on.operate('POST', '/v1/replays', { subscription_id: one.id })).body;
   const others = (await on.operate('GET', '/v1/subscriptions?status=active')).body.data.slice(0, 3);
   const ids = others.map(({ id }: { id: string }) => id);
@@ -89,11 +89,13 @@ beforeAll(async () => {
     'no-deliveries': '/deliveries?status=failed&event_type=session.expired',
     delivery: `/deliveries/${waiting.id}`,
     event: `/events/${waiting.event_id}`,
+    why: `/events/${waiting.event_id}?why=${one.id}`,
     'replays-of-addresses': `/replays?${ids.map((id: string) => `subscription_id=${id}`).join('&')}`,
     replay: `/replays/${replay.id}`,
     'replay-batch': `/replays/${batch.id}`,
     erasure: `/erasures/${erasure.id}`,
     'search-result': '/search?q=s-1',
+    'search-of-long-id': '/search?q=long',
     'not-found': '/nothing/here',
     'no-such-delivery': '/deliveries/dlv_none',
   });
