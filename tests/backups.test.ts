@@ -3,8 +3,7 @@ import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
-import { startRedis } from '../scripts/redis/server.ts';
-import { atEnd, ownApps, ownClient, ownReceiver } from './own.ts';
+import { ownApps, ownClient, ownReceiver } from './own.ts';
 import { newDir, redisServer } from './redis-servers.ts';
 import { isSigned } from './signed.ts';
 import { sampleEvent, worldEnv } from './world.ts';
@@ -43,8 +42,7 @@ it('a restored backup delivers what was owed then, repeats what was delivered si
   }
 
   // From the file, as docs/backups.md says: without an append-only file, which is then switched on.
-  const restored = await startRedis(join(dir, 'backup'), { say: () => undefined, extra: ['--appendonly', 'no'] });
-  atEnd(() => restored.stop());
+  const restored = await redisServer(['--appendonly', 'no'], { dir: join(dir, 'backup') });
   await ownClient({ REDIS_URL: restored.url }).config('SET', 'appendonly', 'yes');
   const again = await ownApps({ ...env, REDIS_URL: restored.url });
   const { status } = (await again.operate('GET', `/v1/subscriptions/${id}`)).body;

@@ -7,10 +7,10 @@ import { partitionOf } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
 import { eventually, HUNG_MS, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
-import { type OwnRedis, startRedis } from '../scripts/redis/server.ts';
+import type { OwnRedis } from '../scripts/redis/server.ts';
 import { atEnd, ownApps, ownClient, ownReceiver, ownWorld } from './own.ts';
 import { complaintsOf } from './processes.ts';
-import { accepted, newDir } from './redis-servers.ts';
+import { accepted, newDir, redisServer } from './redis-servers.ts';
 import { sampleEvent, worldEnv } from './world.ts';
 
 const SLOTS = 16_384;
@@ -53,15 +53,7 @@ async function startCluster(replicasOf: number[] = [], nodeTimeoutMs = NODE_TIME
       'repl-diskless-sync-delay': 0,
     };
     const extra = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const start = async (port?: number) => {
-      const started = await startRedis(join(dir, String(i)), {
-        say: () => undefined,
-        extra,
-        ...(port ? { port } : {}),
-      });
-      atEnd(() => started.stop());
-      return started;
-    };
+    const start = (port?: number) => redisServer(extra, { dir: join(dir, String(i)), port });
     const node = await start();
     nodes.push({ ...node, again: async () => void (await start(node.port)) });
     const client = connectRedis({ REDIS_URL: node.url });

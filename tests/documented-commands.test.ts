@@ -10,10 +10,10 @@ import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
 import { openssl, redisCli } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
-import { startRedis } from '../scripts/redis/server.ts';
 import { ownDir } from './npm-run.ts';
-import { atEnd, ownReceiver, ownWorld } from './own.ts';
+import { ownReceiver, ownWorld } from './own.ts';
 import { BASE_ENV } from './processes.ts';
+import { redisServer } from './redis-servers.ts';
 import { OPERATOR_TOKEN, sampleEvent } from './world.ts';
 
 const PROGRAMS =
@@ -160,8 +160,7 @@ describe('a command in the documentation', () => {
 
   it('of Redis and OpenSSL works as it is written', async () => {
     const dir = ownDir();
-    const redis = await startRedis(dir, { say: () => undefined });
-    atEnd(() => redis.stop());
+    const redis = await redisServer([], { dir });
     const programs = await providePrograms([redisCli, openssl], { say: () => undefined });
     const path = [...Object.values(programs).map((program) => dirname(program)), process.env.PATH].join(':');
     const results = [];

@@ -8,10 +8,10 @@ import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
 import { redisCli } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
-import { type OwnRedis, startRedis } from '../scripts/redis/server.ts';
-import { atEnd, ownApps, ownClient, ownReceiver } from './own.ts';
+import type { OwnRedis } from '../scripts/redis/server.ts';
+import { ownApps, ownClient, ownReceiver } from './own.ts';
 import { complaintsOf, type Process } from './processes.ts';
-import { newDir } from './redis-servers.ts';
+import { newDir, redisServer } from './redis-servers.ts';
 import { sampleEvent, worldEnv } from './world.ts';
 
 const PARTITIONS = 4;
@@ -22,9 +22,7 @@ async function startNode(dir: string, port?: number): Promise<OwnRedis> {
   const settings = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())];
   // No node is ever considered dead, however busy the machine.
   const extra = [...settings, '--cluster-node-timeout', '600000'];
-  const node = await startRedis(dir, { say, extra, ...(port ? { port } : {}) });
-  atEnd(() => node.stop());
-  return node;
+  return await redisServer(extra, { dir, port });
 }
 
 async function stopAll(processes: readonly Process[]): Promise<void> {
@@ -42,8 +40,7 @@ describe('one Redis with several partitions', () => {
       return (await running).stdout;
     };
     const dir = newDir();
-    const one = await startRedis(join(dir, '0'), { say });
-    atEnd(() => one.stop());
+    const one = await redisServer([], { dir: join(dir, '0') });
     const shared = { PARTITIONS: String(PARTITIONS), PAUSE_AFTER: '2', RETRY_DELAYS: '1h', LOG_LEVEL: 'info' };
     const env = { ...worldEnv('posthorn', one.url), ...shared };
     const before = await ownApps(env);

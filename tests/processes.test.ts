@@ -1,14 +1,11 @@
 /**
  * Processes seen from outside: start, stop, a Redis that is away or full, and secrets that must not appear anywhere.
  */
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery, testPrefix } from '@posthorn/testing';
-import { startRedis } from '../scripts/redis/server.ts';
-import { atEnd, ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
-import { accepted } from './redis-servers.ts';
+import { ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
+import { accepted, newDir, redisServer } from './redis-servers.ts';
 import { storedText } from './stored-text.ts';
 import { apiClients, ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, worldEnv } from './world.ts';
 
@@ -92,22 +89,12 @@ describe('a process', () => {
     };
     expect([await warnsWith(1_048_576), await warnsWith(1_048_577)]).toEqual([false, true]);
   });
-  it('refuses to start with another number of partitions', async () => {
-    const env = ownEnv();
-    const first = ownProcess('ingest', env);
-    await first.ready;
-    const second = ownProcess('worker', { ...env, PARTITIONS: '8' });
-    expect(await second.ended).toBe(1);
-    expect(second.output.join('\n')).toContain('Set PARTITIONS=1');
-  });
 });
 
 describe('apps without a usable Redis', () => {
   it('answer 503, are not ready and wait while Redis is away, and continue by themselves after its return', async () => {
-    const dir = join(import.meta.dirname, `../.posthorn/redis-outage-${process.pid}`);
-    atEnd(() => rmSync(dir, { recursive: true, force: true }));
-    let redis = await startRedis(dir, { say: () => undefined });
-    atEnd(() => redis.stop());
+    const dir = newDir();
+    const redis = await redisServer([], { dir });
     const env = { ...worldEnv('outage', redis.url), LOG_LEVEL: 'info' };
     const { publish, publishBatch, subscribe, ingest } = await ownApis(env);
     const worker = ownProcess('worker', env);
@@ -126,7 +113,7 @@ describe('apps without a usable Redis', () => {
     const { url } = await ingest.ready;
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    redis = await startRedis(dir, { port: redis.port, say: () => undefined });
+    await redisServer([], { dir, port: redis.port });
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
     await to.received(1, (request) => request.headers['service-event-id'] === 'evt_after');
     // Each try may have taken seconds: of the batch, only those were made that had begun when the first one failed.
@@ -136,10 +123,7 @@ describe('apps without a usable Redis', () => {
   });
 
   it('answer 503 and store nothing in part while Redis is full, and continue when there is room again', async () => {
-    const dir = join(import.meta.dirname, `../.posthorn/redis-full-${process.pid}`);
-    atEnd(() => rmSync(dir, { recursive: true, force: true }));
-    const redis = await startRedis(dir, { say: () => undefined });
-    atEnd(() => redis.stop());
+    const redis = await redisServer();
     const env = { ...worldEnv('full', redis.url), LOG_LEVEL: 'info' };
     const { publish, subscribe, deliveries, operate } = await ownApis(env);
     const worker = ownProcess('worker', env);
@@ -186,18 +170,10 @@ describe('apps without a usable Redis', () => {
 });
 
 describe('the settings of Redis', () => {
-  it('end the process if keys may be evicted, or are reported later, and log a warning if acknowledged writes may be lost, or memory has no limit', async () => {
-    const dir = join(import.meta.dirname, '../.posthorn', `evicting-${testPrefix()}`);
-    atEnd(() => rmSync(dir, { recursive: true, force: true }));
-    const extra = ['--maxmemory-policy', 'allkeys-lru', '--appendonly', 'no', '--maxmemory', '0'];
-    const redis = await startRedis(dir, { say: () => undefined, extra });
-    atEnd(() => redis.stop());
+  it('lead to a warning if acknowledged writes or keys may be lost, or memory has no limit', async () => {
+    const redis = await redisServer(['--appendonly', 'no', '--maxmemory', '0']);
     const env: Record<string, string> = { ...worldEnv(testPrefix(), redis.url), LOG_LEVEL: 'info' };
-    const refused = ownProcess('ingest', env);
-    expect(await refused.ended).toBe(1);
-    expect(refused.output.join('\n')).toContain('maxmemory-policy is allkeys-lru');
     const client = ownClient({ REDIS_URL: redis.url });
-    await client.config('SET', 'maxmemory-policy', 'noeviction');
     const accepted = ownProcess('worker', env);
     await accepted.ready;
     expect(accepted.output.join('\n')).toContain('no append-only file');

@@ -20,8 +20,12 @@ export function newDir(): string {
   return dir;
 }
 
-export async function redisServer(extra: string[] = []): Promise<OwnRedis> {
-  const redis = await startRedis(newDir(), { say, extra });
+/** Starts a server; in a folder that has the data of an earlier one, with these data. */
+export async function redisServer(
+  extra: string[] = [],
+  { dir = newDir(), port }: { dir?: string; port?: number | undefined } = {},
+): Promise<OwnRedis> {
+  const redis = await startRedis(dir, { say, extra, port });
   atEnd(() => redis.stop());
   return redis;
 }

@@ -8,19 +8,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
-import { startRedis, startServer } from '../scripts/redis/server.ts';
+import { startServer } from '../scripts/redis/server.ts';
 import { atEnd, ownClient, ownProcess, ownReceiver } from './own.ts';
 import { complaintsOf, type Process } from './processes.ts';
-import { newDir } from './redis-servers.ts';
+import { newDir, redisServer } from './redis-servers.ts';
 import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
 const APPS = ['ingest', 'worker', 'console'] as const;
 const PASSWORD = 'redis-pa55word';
-async function redisServer(port: number, extra: string[] = [], dir = newDir()) {
-  const redis = await startRedis(dir, { port, say: () => undefined, extra });
-  atEnd(() => redis.stop());
-  return redis;
-}
 
 /** A kind of Redis: the settings of the apps, known before anything is started, and a function that starts it. */
 interface Setup {
@@ -30,7 +25,7 @@ interface Setup {
 async function oneRedis(): Promise<Setup> {
   const port = await freePort();
   const env = { REDIS_URL: `redis://:${PASSWORD}@127.0.0.1:${port}` };
-  return { env, start: async () => void (await redisServer(port, ['--requirepass', PASSWORD])) };
+  return { env, start: async () => void (await redisServer(['--requirepass', PASSWORD], { port })) };
 }
 async function watchedRedis(): Promise<Setup> {
   const [port, sentinelPort] = [await freePort(), await freePort()];
@@ -41,7 +36,7 @@ async function watchedRedis(): Promise<Setup> {
       REDIS_SENTINEL_NAME: 'posthorn',
     },
     async start() {
-      await redisServer(port, ['--requirepass', PASSWORD]);
+      await redisServer(['--requirepass', PASSWORD], { port });
       const dir = newDir();
       const config = join(dir, 'sentinel.conf');
       const watched = [`monitor posthorn 127.0.0.1 ${port} 1`, `auth-pass posthorn ${PASSWORD}`];
@@ -62,14 +57,10 @@ async function smallCluster(): Promise<Setup> {
   return {
     env: { REDIS_URL: 'redis://anywhere', REDIS_CLUSTER_NODES: `127.0.0.1:${port}`, PARTITIONS: '3' },
     async start() {
-      const { url } = await redisServer(port, [
-        '--cluster-enabled',
-        'yes',
-        '--cluster-port',
-        String(busPort),
-        '--cluster-announce-ip',
-        '127.0.0.1',
-      ]);
+      const { url } = await redisServer(
+        ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--cluster-announce-ip', '127.0.0.1'],
+        { port },
+      );
       await ownClient({ REDIS_URL: url }).call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
     },
   };
@@ -212,12 +203,12 @@ describe('apps that wait for their Redis', () => {
     ],
   ])('exit with 1 and one message if it turns out that it %s', async (_what, fill, extra, message) => {
     const [port, dir] = [await freePort(), newDir()];
-    const before = await redisServer(port, [], dir);
+    const before = await redisServer([], { dir, port });
     await fill(ownClient({ REDIS_URL: before.url }));
     await before.stop();
     const apps = await startApps({ REDIS_URL: before.url });
     for (const { app } of apps) await reportsOutage(app);
-    await redisServer(port, extra, dir);
+    await redisServer(extra, { dir, port });
     for (const { app } of apps) {
       expect(await app.ended).toBe(1);
       expect(app.output.filter((line) => !line.startsWith('{'))).toEqual([expect.stringContaining(message)]);
@@ -227,7 +218,7 @@ describe('apps that wait for their Redis', () => {
   });
 
   it('exit with 1 if Redis has no such database, and join no installation in another one', async () => {
-    const { url } = await redisServer(await freePort(), ['--databases', '4']);
+    const { url } = await redisServer(['--databases', '4']);
     for (const { app } of await startApps({ REDIS_URL: `${url}/4` })) {
       expect(await app.ended).toBe(1);
       expect(app.output).toContainEqual(
@@ -257,7 +248,7 @@ describe('apps that wait for their Redis', () => {
   });
 
   it('wait and say so if their user has no rights to the keys, and continue once it has', async () => {
-    const { url } = await redisServer(await freePort(), ['--user', 'posthorn', 'on', '>pw', '~other:*', '&*', '+@all']);
+    const { url } = await redisServer(['--user', 'posthorn', 'on', '>pw', '~other:*', '&*', '+@all']);
     const apps = await startApps({ REDIS_URL: url.replace('//', '//posthorn:pw@') });
     for (const { app } of apps) await reportsOutage(app, 'NOPERM');
     await ownClient({ REDIS_URL: url }).call('ACL', 'SETUSER', 'posthorn', '~posthorn:*');
@@ -266,13 +257,13 @@ describe('apps that wait for their Redis', () => {
 
   it('report an outage after their start with its reason, not once for each attempt to connect, and continue', async () => {
     const [port, dir] = [await freePort(), newDir()];
-    const redis = await redisServer(port, [], dir);
+    const redis = await redisServer([], { dir, port });
     const apps = await startApps({ REDIS_URL: redis.url });
     for (const { app } of apps) await app.ready;
     await redis.stop();
     for (const { app } of apps)
       await reportsOutage(app, `Redis at 127.0.0.1:${port} can't be used: connect ECONNREFUSED`);
-    await redisServer(port, [], dir);
+    await redisServer([], { dir, port });
     for (const { app, url } of apps) {
       await eventually('readiness', async () => (await get(`${url}/readyz`)).status === 200);
       expect(said(app, 'redis.failed')).toEqual([]);
@@ -281,7 +272,7 @@ describe('apps that wait for their Redis', () => {
 
   it('wait if Redis refuses what a service does at its start, and continue once it does not', async () => {
     const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all', '-zadd'];
-    const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);
+    const { url } = await redisServer(['--user', 'posthorn', ...rights]);
     const env = { ...worldEnv('posthorn', url.replace('//', '//posthorn:pw@')), LOG_LEVEL: 'info' };
     const worker = ownProcess('worker', env);
     await reportsOutage(worker, 'service.start_retried');
@@ -291,7 +282,7 @@ describe('apps that wait for their Redis', () => {
   });
 
   it('wait while Redis is full, say so, and know already what each publisher has stored', async () => {
-    const { url } = await redisServer(await freePort());
+    const { url } = await redisServer();
     const env = { ...worldEnv('posthorn', url), LOG_LEVEL: 'info' };
     const first = ownProcess('ingest', env);
     const { publish } = apiClients((await first.ready).url, '');
@@ -312,7 +303,7 @@ describe('apps that wait for their Redis', () => {
 
   it('report once why Redis refuses the jobs of a worker that has started, and continue once it does not', async () => {
     const rights = ['on', '>pw', '~posthorn:*', '&*', '+@all'];
-    const { url } = await redisServer(await freePort(), ['--user', 'posthorn', ...rights]);
+    const { url } = await redisServer(['--user', 'posthorn', ...rights]);
     const env = { ...worldEnv('posthorn', url.replace('//', '//posthorn:pw@')), LOG_LEVEL: 'info' };
     const worker = ownProcess('worker', env);
     const { url: workerUrl } = await worker.ready;
@@ -340,7 +331,7 @@ describe('apps that wait for their Redis', () => {
         `Redis at 127.0.0.1:${port} can't be used: DENIED Redis is running in protected mode. Waiting for it.`,
       );
     await new Promise((resolve) => refusing.close(resolve));
-    await redisServer(port);
+    await redisServer([], { port });
     for (const { app } of apps) await app.ready;
   });
 

@@ -59,7 +59,7 @@ export interface StartOptions {
 /** Starts a server with its data in `dir`, on `port` or a free one, and waits until it responds. */
 export async function startRedis(
   dir: string,
-  { port: wanted, extra = [], ...options }: StartOptions & { port?: number; extra?: string[] },
+  { port: wanted, extra = [], ...options }: StartOptions & { port?: number | undefined; extra?: string[] },
 ): Promise<OwnRedis> {
   const port = wanted ?? (await freePort());
   const args = ['--port', String(port), '--dir', dir, ...SETTINGS, ...extra];
