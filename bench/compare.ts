@@ -22,7 +22,7 @@ const ASK_AFTER_MS = 10;
 /** Time for what happens after an arrival (records, statistics) before the next measurement. */
 const SETTLE_MS = 1_500;
 
-export interface Comparison {
+interface Comparison {
   name: string;
   deliveriesPerS: number;
   servicesCpuUs: number;

@@ -1,7 +1,7 @@
 /** Where the bytes of Redis are: by kind of key, from MEMORY USAGE, and what Redis needs beside the keys. */
 import { type Cluster, Redis } from 'ioredis';
 
-export interface BytesByKind {
+interface BytesByKind {
   /**
    * Keys and bytes of each kind, the most bytes first. A key's bytes contain its name, its value and its entry in the
    * table of keys.

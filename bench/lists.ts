@@ -23,7 +23,7 @@ const WAITING = 60;
 const READS = 50;
 
 /** Median time of a page in milliseconds, by filter. */
-export type PageTimes = Record<string, number>;
+type PageTimes = Record<string, number>;
 
 /** Fills Redis with `count` deliveries and reads each kind of page `READS` times. */
 export async function benchLists(bench: Bench, count: number): Promise<PageTimes> {

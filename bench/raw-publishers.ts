@@ -8,7 +8,7 @@ import { connect, type Socket } from 'node:net';
 import type { PublishedEvent } from '@posthorn/client';
 import { PUBLISHER_KEY } from './harness.ts';
 
-export interface RawPublishers {
+interface RawPublishers {
   /** Opens the connections, and replaces those that ingest has closed because they were idle. */
   connect(): Promise<void>;
   /**

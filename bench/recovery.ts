@@ -32,7 +32,7 @@ const RESUMED_ADDRESSES = 200;
 const HEALTHY = 20;
 const HEALTHY_PATH = 'good-healthy';
 
-export interface Recovery {
+interface Recovery {
   atOnce: (Health & { workers: number; firstMs: number; p50Ms: number; lastMs: number; healthyP99Ms: number })[];
   late: Health & { seconds: number; mostInASecond: number; healthyP99Ms: number; healthyAloneP99Ms: number };
   resumed: Health & { seconds: number; mostInASecond: number };

@@ -7,7 +7,7 @@ export interface Answer {
   body: any;
 }
 
-export interface CallOptions {
+interface CallOptions {
   /** The bearer token: an operator's token or a publisher's key. */
   token: string;
   /** A string is sent as it is, anything else as JSON. */
@@ -38,7 +38,7 @@ export async function callApi(method: string, url: string, options: CallOptions)
 /** A call of the operator API that resolves with its status and its parsed body. */
 export type Operate = (method: string, path: string, body?: unknown) => Promise<Pick<Answer, 'status' | 'body'>>;
 
-export interface Subscribed {
+interface Subscribed {
   id: string;
   url: string;
   status: string;

@@ -20,7 +20,7 @@ export interface ScriptProcess {
   lastLines: readonly string[];
 }
 
-export interface ScriptOptions {
+interface ScriptOptions {
   /** The name of the process in messages; default: the script. */
   name?: string;
   /** The complete environment of the process. */

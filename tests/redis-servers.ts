@@ -43,7 +43,7 @@ export function tls() {
 export const asArguments = (settings: Record<string, string>) =>
   Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
 
-export interface Sentinels {
+interface Sentinels {
   servers: OwnRedis[];
   /** Until this is called there is no failover, whatever happens to the master. */
   allowFailover(): Promise<void>;

@@ -5,7 +5,7 @@ import { atEnd } from './own.ts';
 import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN } from './world.ts';
 
-export interface Ran {
+interface Ran {
   code: number | null;
   out: string;
   err: string;

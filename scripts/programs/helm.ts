@@ -12,7 +12,7 @@ const VERSION = 'v4.3.1';
 
 export type Found = { command: string } | { why: string };
 
-export interface ProvideHelmOptions {
+interface ProvideHelmOptions {
   say: (line: string) => void;
   /** The folder that helm is built into, and the folders that commands are looked for in; for tests. */
   folder?: string;

@@ -18,7 +18,7 @@ export class ProgramMissing extends Error {
   }
 }
 
-export interface ProvideOptions {
+interface ProvideOptions {
   say: (line: string) => void;
   /** Aborts a download. */
   signal?: AbortSignal;

@@ -45,7 +45,7 @@ const SETTINGS = [
   String(Math.floor(totalmem() / 2)),
 ];
 
-export interface StartOptions {
+interface StartOptions {
   say: (line: string) => void;
   /**
    * Called with a function that ends the process, as soon as that is started: the caller may end before it is ready.

@@ -16,7 +16,7 @@ const START_LIMIT_MS = 60_000;
 /** Longer than the grace period of the apps. */
 const STOP_LIMIT_MS = 25_000;
 
-export interface AppOptions {
+interface AppOptions {
   env: Record<string, string>;
   logDir: string;
   /** Called with a function that ends the process, as soon as the process exists. */

@@ -12,7 +12,7 @@ import { CALL_LIMIT_MS, callOnce, callUntilAnswered } from './operator.ts';
 import { type Random, random } from './random.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
 
-export interface ChaosOptions {
+interface ChaosOptions {
   seed: number;
   /** How long disturbances last. */
   breakMs: number;

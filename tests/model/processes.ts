@@ -74,7 +74,7 @@ export function createProcess(): Process {
 export const never = () => new Promise<never>(() => undefined);
 
 /** Called for every command after Redis has replied, in order. */
-export type Observer = (command: string, args: readonly unknown[], answer: unknown) => void;
+type Observer = (command: string, args: readonly unknown[], answer: unknown) => void;
 
 /** The store as a process uses it. */
 export function storeOf(store: Store, process: Process, observe: Observer): Store {

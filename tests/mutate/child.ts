@@ -8,7 +8,7 @@ export interface Ended {
   output: string;
 }
 
-export interface RunOptions {
+interface RunOptions {
   cwd: string;
   env?: Record<string, string>;
   limitMs: number;

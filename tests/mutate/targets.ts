@@ -7,7 +7,7 @@ import type { Mutant } from './mutant.ts';
 import { REPOSITORY } from './tree.ts';
 
 /** TypeScript files whose own unit tests must notice every mutation. */
-export interface UnitTarget {
+interface UnitTarget {
   files: string[];
   /** Globs of the tests that Stryker runs. */
   tests: string[];

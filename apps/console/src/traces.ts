@@ -21,7 +21,7 @@ interface Action {
 }
 
 /** The fields of log lines. */
-export interface TraceFields {
+interface TraceFields {
   trace_id: string | undefined;
   span_id: string | undefined;
 }

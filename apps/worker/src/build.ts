@@ -45,7 +45,7 @@ import { createTail } from './tail.ts';
 /**
  * How soon this worker takes over the work of dead processes. Production uses the defaults; tests use shorter times.
  */
-export interface WorkerTimings extends ConsumerTimings {
+interface WorkerTimings extends ConsumerTimings {
   /** A delivery older than this that has no job gets one. */
   jobExpectedAfterMs: number;
 }

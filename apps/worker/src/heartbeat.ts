@@ -6,7 +6,7 @@ import type { WorkerSettings } from './config.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { Outages } from './outage/network-outage.ts';
 
-export interface HeartbeatContext {
+interface HeartbeatContext {
   store: Store;
   clock: Clock;
   logger: Logger;

@@ -8,7 +8,7 @@ import { createOutageAnnouncer, type OutageAnnouncerContext } from './outage/ann
 import { Outages } from './outage/network-outage.ts';
 import { createReachedSites } from './outage/reached-sites.ts';
 
-export interface OutboundContext extends OutageAnnouncerContext {
+interface OutboundContext extends OutageAnnouncerContext {
   settings: WorkerSettings;
   counts: Pick<AttemptCounts, 'inFlight'>;
 }

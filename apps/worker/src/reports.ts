@@ -9,7 +9,7 @@ import type { SucceededEvents } from './attempts/succeeded-events.ts';
 import type { AttemptCounts } from './counts.ts';
 import type { ReachedSites } from './outage/reached-sites.ts';
 
-export interface ReportsContext {
+interface ReportsContext {
   store: Store;
   clock: Clock;
   logger: Logger;

@@ -11,7 +11,7 @@ const RESEAL_EVERY_MS = 60_000;
 /** Subscriptions that one line of the log names. */
 const MAX_NAMED = 100;
 
-export interface ResealContext {
+interface ResealContext {
   store: Store;
   secretBox: SecretBox;
   logger: Logger;

@@ -19,7 +19,7 @@ export interface ReplayBatch {
 }
 
 /** What the replays of a batch have come to together. */
-export interface BatchProgress extends Pick<Replay, 'status' | 'total' | 'replayed' | 'skipped' | 'outcome'> {
+interface BatchProgress extends Pick<Replay, 'status' | 'total' | 'replayed' | 'skipped' | 'outcome'> {
   /** When the last of them stopped making deliveries; null if one still does. */
   finishedAtMs: number | null;
 }

@@ -22,7 +22,7 @@ import {
 /** Ends the job of a delivery by a script of packages/store. */
 export type EndDeliveryJob = EndJob<FoundJob, JobToEnd>;
 
-export interface DeliveryConsumerOptions
+interface DeliveryConsumerOptions
   extends Pick<
     ConsumerOptions<FoundJob>,
     'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp' | 'onError' | 'onTakenOver' | 'onPutBack' | 'timings'

@@ -5,7 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { AuthFailures } from './auth-failures.ts';
 
 /** A caller that is known by a key. */
-export interface Principal {
+interface Principal {
   name: string;
   key: string;
 }

@@ -89,7 +89,7 @@ export function listenerOf(app: Express): RequestListener {
 }
 
 /** The settings of an HTTP server. */
-export type HttpSettings = Pick<SharedSettings, 'HOST' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;
+type HttpSettings = Pick<SharedSettings, 'HOST' | 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>;
 
 /** Serves an express app. Port 0 selects a free port. `listener` gets the requests in place of the app. */
 export function createHttpService(

@@ -25,7 +25,7 @@ const MAX_STALLED = 1_000_000;
 /** Failed jobs kept for Bull Board; the record of a delivery lives longer than its job. */
 const MAX_FAILED_KEPT = 1_000;
 
-export interface EndingsOptions extends LimitedQueuesOptions {
+interface EndingsOptions extends LimitedQueuesOptions {
   lockMs: number;
   stalledCheckMs: number;
   onError: (error: unknown) => void;

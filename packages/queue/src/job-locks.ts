@@ -12,7 +12,7 @@ export interface Lock {
   isEnding: boolean;
 }
 
-export interface JobLocksOptions {
+interface JobLocksOptions {
   lockMs: number;
   /** Renews locks of one partition. Resolves to the jobs whose lock is lost. */
   extend: (partition: number, jobIds: string[], tokens: string[]) => Promise<string[]>;

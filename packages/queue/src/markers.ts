@@ -10,7 +10,7 @@ const PARTIAL_WAIT_MS = 250;
 /** Pause after an error. */
 const RETRY_MS = 1_000;
 
-export interface MarkersOptions {
+interface MarkersOptions {
   redis: Redis | Cluster;
   partitionPrefixes: readonly string[];
   partitions: Partitions;

@@ -32,7 +32,7 @@ export function createMetrics(app: string): Registry {
 }
 
 /** The state of the whole installation. Every process reports the same, but for its own clock. */
-export interface Installation {
+interface Installation {
   /** Jobs by state of the queue. */
   jobs: Record<string, number>;
   deliveries: Record<string, number>;

@@ -4,7 +4,7 @@ import type { Logger } from './logger.ts';
 import { createSeldom } from './seldom.ts';
 import type { Service } from './service.ts';
 
-export interface RepeatingOptions {
+interface RepeatingOptions {
   name: string;
   /** A function is called before each pause. */
   everyMs: number | (() => number);

@@ -12,7 +12,7 @@ import type { StartedSpan } from './started-span.ts';
 import type { SpanEnd } from './tracing.ts';
 
 /** Where batches go: the SDK's exporter. */
-export interface BatchExporter {
+interface BatchExporter {
   export(batch: SpanBatch, done: (result: { code: ExportResultCode; error?: Error }) => void): void;
   shutdown(): Promise<void>;
 }

@@ -63,7 +63,7 @@ export class BodyExcerpt {
 }
 
 /** What of an attempt is known for `cameBack`. */
-export interface Exchanged {
+interface Exchanged {
   outcome: SendOutcome;
   excerpt: BodyExcerpt | undefined;
   /** How the connection was opened; undefined if none was. */

@@ -11,8 +11,8 @@ type Ip = ipaddr.IPv4 | ipaddr.IPv6;
 /** Networks exempt from the refusal of private and local addresses (`ALLOWED_PRIVATE_NETWORKS`). */
 export type AllowedNetworks = readonly [Ip, number][];
 
-export type AddressRefusalReason = 'malformed' | 'private_address' | 'local_address';
-export type UrlCheck = { ok: true; url: URL } | { ok: false; reason: AddressRefusalReason; message: string };
+type AddressRefusalReason = 'malformed' | 'private_address' | 'local_address';
+type UrlCheck = { ok: true; url: URL } | { ok: false; reason: AddressRefusalReason; message: string };
 
 /** The entries of a comma-separated list, without blank ones. */
 export function listOf(text: string): string[] {

@@ -21,7 +21,7 @@ export interface Probe {
   host(url: string): Promise<ProbeResult>;
 }
 
-export interface ProbeOptions {
+interface ProbeOptions {
   allowedNetworks: AllowedNetworks;
   resolve: Resolve;
   timeoutMs: number;

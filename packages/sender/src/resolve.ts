@@ -23,7 +23,7 @@ export class NameError extends Error {
   }
 }
 
-export interface ResolverOptions {
+interface ResolverOptions {
   /** Name servers as `ip` or `ip:port`; those of /etc/resolv.conf if there are none. */
   servers?: readonly string[];
   /** The time limit of an attempt. A lookup, with all its retries, has five eighths of it, and at most 5 seconds. */

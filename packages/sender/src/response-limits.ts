@@ -26,7 +26,7 @@ export interface Unfinished {
 }
 
 /** Is called once, when the final status line has arrived and the headers after it are not complete. */
-export interface UnfinishedHeaders {
+interface UnfinishedHeaders {
   onUnfinishedHeaders(): void;
 }
 

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ADVISED_TOLERANCE_S, isSignedWith, parseSignatureHeader, type SignatureHeader } from './signature.ts';
 
-export interface SignatureCase {
+interface SignatureCase {
   /**
    * The value of `Service-Signature` as the receiver saw it. Its name in front of it, and what a log or code has around
    * it, are ignored.
@@ -45,7 +45,7 @@ interface SignatureFinding {
   message: string;
 }
 
-export interface SignatureDiagnosis {
+interface SignatureDiagnosis {
   /** Whether a receiver that follows the documentation accepts it. */
   correct: boolean;
   /** The secret that made the signature; null if it is unknown. */

@@ -93,7 +93,7 @@ export async function endOfFeed(store: Store, feed: Feed): Promise<string> {
 }
 
 /** Collects what a process writes to a feed. */
-export interface FeedWriter {
+interface FeedWriter {
   /** Whether anyone watches, as last read. If not, `add` must not be called. */
   isWatched(): boolean;
   /** Notes an entry. If there are too many, `preferred` ones are left out last. */
@@ -144,7 +144,7 @@ async function append(store: Store, feed: Feed, texts: string[], dropped: number
 }
 
 /** An attempt as it is shown live. */
-export interface TailEntry extends Attempt {
+interface TailEntry extends Attempt {
   deliveryId: string;
   eventId: string;
   eventType: EventType;

@@ -20,7 +20,7 @@ const START_RETRY_MS = 500;
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /** The settings of the store, under their names in all apps (interface 2). */
-export interface StoreSettings extends RedisSettings {
+interface StoreSettings extends RedisSettings {
   KEY_PREFIX: string;
   PARTITIONS: number;
   RETENTION: number;

@@ -2,7 +2,7 @@
  * Compares the rows on screen with the newest first page of their list: what has changed, what is new, what is gone.
  */
 
-export interface LiveRows<T> {
+interface LiveRows<T> {
   /** The rows on screen in their order, each as it was last read. */
   rows: T[];
   /** Rows that the list has before or between those on screen. */

@@ -6,7 +6,7 @@ import type { Service } from '@posthorn/runtime';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { handleJob, inBackground, releaseParked } from './handle-job.ts';
 
-export interface AttemptsOptions
+interface AttemptsOptions
   extends Pick<Parameters<typeof createDeliveryConsumer>[0], 'redis' | 'partitionPrefixes' | 'concurrency' | 'giveUp'> {
   context: AttemptContext;
   timings: Partial<ConsumerTimings>;

@@ -2,7 +2,7 @@
 import type { Logger } from '@posthorn/runtime';
 import { freeLeases, giveUpLease, holdLease, type Store } from '@posthorn/store';
 
-export interface LeaseOptions {
+interface LeaseOptions {
   store: Store;
   logger: Logger;
   partitions: readonly number[];

@@ -16,7 +16,7 @@ import { rescueLostJobs } from './rescue-lost-jobs.ts';
 import { runReplays } from './run-replays.ts';
 import { sendTrials } from './send-trials.ts';
 
-export interface MaintenanceContext extends DutyContext {
+interface MaintenanceContext extends DutyContext {
   registry: Registry;
   /** Names this process in the leases. */
   holder: string;

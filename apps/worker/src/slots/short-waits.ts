@@ -2,7 +2,7 @@
 import { ActiveList } from '@posthorn/core';
 import type { Address, Group, Slot } from './slot-groups.ts';
 
-export interface ShortWaitOptions {
+interface ShortWaitOptions {
   /** How long a job waits at most. 0: none waits. */
   waitMs: number;
   /** How many wait at once. */

@@ -29,7 +29,7 @@ export type { Slot };
  * for this process. `share`: they are released into the queue, so that other workers get a part of the backlog.
  * `none`: other addresses wait, or this one has more than its share.
  */
-export type FollowUp = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
+type FollowUp = { kind: 'first'; deliveries: number } | { kind: 'last' | 'share' | 'none' };
 
 /** The parked deliveries that were taken with the end of an attempt. */
 export interface FollowedBy {
@@ -37,7 +37,7 @@ export interface FollowedBy {
   jobs: readonly { id: string }[];
 }
 
-export interface SlotOptions extends LimitOptions {
+interface SlotOptions extends LimitOptions {
   /** How long `acquireSoon` waits. Default 100 ms. */
   shortWaitMs?: number;
 }

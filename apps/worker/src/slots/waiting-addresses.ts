@@ -2,7 +2,7 @@
 import type { Address, Group } from './slot-groups.ts';
 import type { SlotLimits, SlotState } from './slot-limits.ts';
 
-export interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
+interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
   limits: SlotLimits;
   now: () => number;
   addressOf: (subscriptionId: string) => Address;

@@ -39,7 +39,7 @@ const PROMPT_MS = 60_000;
 type AttemptJob = Pick<DeliveryJob, 'deliveryId' | 'generation' | 'subscriptionId'>;
 
 /** What a worker has to do for a job. */
-export type Begun =
+type Begun =
   | {
       kind: 'attempt';
       attemptNumber: number;

@@ -20,7 +20,7 @@ const EARLY = { items: 3, unlessInFlight: 4 };
 type Arguments = Values<(typeof scripts)['storeEvents']['declaration']>;
 
 /** An event as `storeEvents` takes it. */
-export interface NewEvent {
+interface NewEvent {
   /** Its partition, and what it shares with most events of a turn. */
   place: Omit<Arguments['partitions'][number], 'home' | 'eventCount'> & { prefix: string };
   event: Arguments['events'][number];

@@ -97,7 +97,7 @@ async function noteDecision(
 }
 
 /** The stored format, as operators see it. */
-export interface FormatState {
+interface FormatState {
   /** In which new data are written. */
   current: number;
   /** The newest that this process knows; the one in force becomes this one. */

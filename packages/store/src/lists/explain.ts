@@ -19,7 +19,7 @@ const MAX_REPLAYS = 10;
 /** What decides whether a subscription matches an event. */
 const MATCHING_CHANGES: readonly string[] = ['subscription.updated', 'subscription.validated'];
 
-export type StoredCase = Case & {
+type StoredCase = Case & {
   subscription: StoredSubscription | undefined;
   delivery: StoredDelivery | undefined;
   /** The trace of the event. */

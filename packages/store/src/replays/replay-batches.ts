@@ -24,7 +24,7 @@ import { lastCovered, startReplay } from './replays.ts';
 const MAX_BATCHES_AT_ONCE = 20;
 
 /** What all replays of a batch cover. */
-export interface BatchScope extends Omit<ReplayScope, 'subscriptionId'> {
+interface BatchScope extends Omit<ReplayScope, 'subscriptionId'> {
   subscriptionIds: readonly string[];
   canary: boolean;
 }

@@ -173,7 +173,7 @@ export async function activeReplays(store: Store, partition: number, limit: numb
 }
 
 /** What a step of a bulk replay has come to: there is more to do, its canary has no verdict yet, or nothing is left. */
-export type ReplayStep = 'more' | 'undecided' | 'over';
+type ReplayStep = 'more' | 'undecided' | 'over';
 
 /**
  * Does the next step of a bulk replay, oldest failures first. Several processes may do it at once, and it may be

@@ -12,7 +12,7 @@ interface Value {
   ms?: number;
 }
 
-export interface ComparedFact {
+interface ComparedFact {
   name: string;
   first: string;
   second: string;
