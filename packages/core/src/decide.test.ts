@@ -1,8 +1,15 @@
 /** The schedule, and what an attempt means for its delivery (specification 3.1, 7 and 8). */
 import { describe, expect, it } from '@jest/globals';
-import { DEFAULT_RETRY_DELAYS_MS, decide, errorOfStatus } from './index.ts';
+import { MINUTE_MS } from './basics/time.ts';
+import { DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER, DEFAULT_RETRY_DELAYS_MS, decide, errorOfStatus } from './index.ts';
 
 describe('schedule', () => {
+  it('has the default delays 1 m, 5 m, 30 m, 2 h and 12 h', () => {
+    expect(DEFAULT_RETRY_DELAYS_MS).toEqual([1, 5, 30, 120, 720].map((minutes) => minutes * MINUTE_MS));
+  });
+  it('allows six attempts, and 20 consecutive failed deliveries before a pause', () => {
+    expect([DEFAULT_MAX_ATTEMPTS, DEFAULT_PAUSE_AFTER]).toEqual([6, 20]);
+  });
   it('follows each failed attempt after exactly its delay, and fails the delivery after the sixth', () => {
     for (const [i, delayMs] of DEFAULT_RETRY_DELAYS_MS.entries()) {
       expect(decide(i + 1, 'timeout', DEFAULT_RETRY_DELAYS_MS, 1_000)).toEqual({
