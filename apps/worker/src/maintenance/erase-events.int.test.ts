@@ -174,6 +174,14 @@ async function storeOtherKeys(count: number): Promise<void> {
     await store.redis.mset(...others.flat());
   }
 }
+/** A function that calls another one the first time only. */
+function once(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => {
+    running ??= run();
+    return running;
+  };
+}
 /** Runs the duty once in each partition. */
 async function runOnce(duty = eraseEvents(context)) {
   for (let partition = 0; partition < PARTITIONS; partition++) await duty.run(partition);
@@ -630,6 +638,25 @@ describe('an erasure', () => {
     await store.redis.hset(key, 'wrong', 1);
     await expect(eraseEvents(context).run(0)).rejects.toThrow('WRONGTYPE');
     expect((await loadEvent(store, other.ref))?.erasedAtMs).toBeDefined();
+  });
+  it.each([
+    ['an event', () => publish([])],
+    ['an event with its only delivery', async () => publish([await subscribe()])],
+  ])('counts %s once, although another process finds and erases it at the same moment', async (_, publishOne) => {
+    const { ref } = await publishOne();
+    const { id } = await start('session_id', 'ses-1');
+    const other = once(async () => {
+      while ((await stateOf(id)).counts.erasedEvents === 0) await runOnce();
+    });
+    const redis = observed('findEvent', async (run) => {
+      await other();
+      return await run();
+    });
+    const duty = eraseEvents({ ...context, store: { ...store, redis } });
+    await runOnce(duty);
+    expect((await loadEvent(store, ref))?.erasedAtMs).toBeDefined();
+    expect((await stateOf(id)).counts).toMatchObject({ events: 1, erasedEvents: 1 });
+    expect((await runUntil(id, 'done')).counts).toMatchObject({ events: 1, erasedEvents: 1 });
   });
   it('begins and ends its last pass though an event that it has found fails in every run', async () => {
     const addresses = [await subscribe(), await subscribe()];

@@ -24,6 +24,7 @@ import {
   storeEvent,
 } from '../index.ts';
 import { byStatusKey, deliveryKey, eventKey, prefixOfId, prefixOfSubscription, queueKey } from '../keys.ts';
+import { runScript } from '../scripts.ts';
 import { attempt, event, failure, loadOne, store, subscribe, time } from '../test-deliveries.ts';
 import { RETENTION, RETENTION_SUCCEEDED } from '../test-store.ts';
 import { takeFrom } from '../test-take.ts';
@@ -220,6 +221,10 @@ it('an erasure finds and erases an event in a joint record, and keeps its delive
   expect(found).toEqual([refOf(sent)]);
   const stored = (await loadEvent(store, refOf(sent))) ?? storedOf(sent, []);
   await eraseEvent(store, 'ers_1', stored, { deliveries: 1, ended: 0, responses: 0 }, time.nowMs);
+  // As of another process that read the event before it was erased.
+  const late = { id: 'ers_1', event: refOf(sent), dueAtMs: 0, deliveries: 1, unsent: 0, lifeMs: DAY_MS };
+  await runScript(store, 'findEvent', prefixOfEvent(store, refOf(sent)), late);
+  expect(await store.redis.exists(`${prefixOfEvent(store, refOf(sent))}:erasure_events:ers_1`)).toBe(0);
   const after = await loadEvent(store, eventRef(sent));
   expect(after).toMatchObject({ event: { id: sent.id, dataJson: '{}' }, erasedAtMs: time.nowMs });
   expect(JSON.stringify(await store.redis.hgetall(keyOf(sent)))).not.toMatch(/person-1|x{9}/);
