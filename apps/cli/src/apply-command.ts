@@ -4,7 +4,7 @@ import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { subscriptionIdOfKey } from '@posthorn/core';
 import { type Subscription, subscriptionSchema, subscriptionWithSecretSchema } from '@posthorn/operator-api';
 import { type Change, doubledEvents, planChanges } from './apply-plan.ts';
-import type { Client } from './client.ts';
+import { type Client, unreadableText } from './client.ts';
 import { confirm } from './confirm.ts';
 import type { Printer } from './print.ts';
 import { SIGNALS } from './signals.ts';
@@ -38,7 +38,10 @@ export function addApplyCommand(program: CommandUnknownOpts, client: Client, pri
 
 async function apply(client: Client, print: Printer, options: Options): Promise<void> {
   const wanted = await readSubscriptionsFile(options.file);
-  const present = await client.list(subscriptionSchema, '/v1/subscriptions', {}, Number.MAX_SAFE_INTEGER);
+  const present = await client.list(subscriptionSchema, '/v1/subscriptions', {}, Number.MAX_SAFE_INTEGER, (ids) => {
+    // It would create again, or leave, what is among them.
+    throw new UserError(`Nothing was changed. ${unreadableText(ids)}`);
+  });
   const changes = planChanges(wanted, present, options);
   const secrets = readSecrets(changes.flatMap((one) => (one.change === 'create' ? [one.wanted] : [])));
   for (const warning of doubledEvents(changes, wanted, present)) process.stderr.write(`${warning}\n`);

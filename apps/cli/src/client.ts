@@ -1,9 +1,10 @@
 /** Calls the operator API and reports failures in words. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { MAX_PAGE_LIMIT, pageOf } from '@posthorn/operator-api';
+import { listOf, MAX_PAGE_LIMIT } from '@posthorn/operator-api';
 import { z } from 'zod';
 import { findConsole } from './find-console.ts';
 import { pages } from './pages.ts';
+import { harmless } from './print.ts';
 import { UserError } from './user-error.ts';
 import { readVersion } from './version.ts';
 
@@ -19,8 +20,17 @@ export interface Client {
   post<S extends z.ZodType>(schema: S, path: string, body?: unknown): Promise<z.output<S>>;
   patch<S extends z.ZodType>(schema: S, path: string, body: unknown): Promise<z.output<S>>;
   delete(path: string): Promise<void>;
-  /** Returns the first `limit` items of a list, read page by page. */
-  list<S extends z.ZodType>(itemSchema: S, path: string, query: Query, limit: number): Promise<z.output<S>[]>;
+  /**
+   * Returns the first `limit` items of a list, read page by page. Calls `leftOut` with the ids of records that can't be
+   * read, which are not among them; by default it says so on stderr.
+   */
+  list<S extends z.ZodType>(
+    itemSchema: S,
+    path: string,
+    query: Query,
+    limit: number,
+    leftOut?: (ids: string[]) => void,
+  ): Promise<z.output<S>[]>;
 }
 
 /** As long as a console keeps a connection without traffic: no call takes longer. */
@@ -107,12 +117,14 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
     post: (schema, path, body) => call(schema, 'POST', path, body),
     patch: (schema, path, body) => call(schema, 'PATCH', path, body),
     delete: (path) => call(z.undefined(), 'DELETE', path),
-    async list(itemSchema, path, query, limit) {
+    async list(itemSchema, path, query, limit, leftOut = tellLeftOut) {
       const items: z.output<typeof itemSchema>[] = [];
+      const unreadable: string[] = [];
       let isTold = false;
       const load = async (cursor: string | undefined) => {
         const upTo = Math.min(MAX_PAGE_LIMIT, limit - items.length);
-        const page = await get(pageOf(itemSchema), path, { ...query, limit: upTo, cursor });
+        const page = await get(listOf(itemSchema), path, { ...query, limit: upTo, cursor });
+        unreadable.push(...(page.unreadable ?? []));
         if (page.data.length === 0 && page.next_cursor !== null && !isTold) {
           process.stderr.write(`${searchingText(query.from)}\n`);
           isTold = true;
@@ -123,9 +135,25 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
         items.push(...found);
         if (items.length >= limit) break;
       }
+      if (unreadable.length > 0) leftOut(unreadable);
       return items;
     },
   };
+}
+
+/** Ids of records that can't be read that one line names. */
+const MAX_UNREADABLE_SHOWN = 10;
+
+function tellLeftOut(ids: string[]): void {
+  process.stderr.write(`${unreadableText(ids)}\n`);
+}
+
+/** What to know about records that a list leaves out. */
+export function unreadableText(ids: readonly string[]): string {
+  const shown = ids.slice(0, MAX_UNREADABLE_SHOWN).map(harmless).join(', ');
+  const more = ids.length > MAX_UNREADABLE_SHOWN ? `, and ${ids.length - MAX_UNREADABLE_SHOWN} more` : '';
+  const count = ids.length === 1 ? '1 record' : `${ids.length} records`;
+  return `${count} can't be read and ${ids.length === 1 ? 'is' : 'are'} left out: ${shown}${more}. See "A record that can't be read" in docs/runbooks.md.`;
 }
 
 /** The line for a page without items that is not the last one: the calls that follow may find nothing for minutes. */

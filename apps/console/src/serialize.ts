@@ -19,6 +19,7 @@ import {
   type StoredEvent,
   type StoredSubscription,
   sealedSecretsAt,
+  type UnreadableRecord,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { serializeHealth } from './health.ts';
@@ -299,7 +300,22 @@ export function serializeAudit(entry: AuditRecord): api.AuditEntry {
   };
 }
 
-/** Serializes a page of a list, item by item. */
-export async function serializePage<T, P>(page: Page<T>, serialize: (item: T) => P | Promise<P>) {
-  return { data: await Promise.all(page.items.map(serialize)), next_cursor: page.nextCursor };
+/** Serializes a page of a list, item by item, and names what it leaves out. */
+export async function serializePage<T, P>(
+  context: Pick<ConsoleContext, 'logger'>,
+  page: Page<T>,
+  serialize: (item: T) => P | Promise<P>,
+) {
+  const data = await Promise.all(page.items.map(serialize));
+  return { data, next_cursor: page.nextCursor, ...nameUnreadable(context, page.unreadable) };
+}
+
+/** The ids of records that a response leaves out because they can't be read. Logs why: one line for each response. */
+export function nameUnreadable(
+  { logger }: Pick<ConsoleContext, 'logger'>,
+  unreadable: readonly UnreadableRecord[],
+): { unreadable?: string[] } {
+  if (unreadable.length === 0) return {};
+  logger.error({ records: unreadable.map(({ id, message }) => ({ id, message })) }, 'records.unreadable');
+  return { unreadable: unreadable.map(({ id }) => id) };
 }

@@ -65,7 +65,7 @@ export {
   type Timeline,
   timelineSchema,
 } from './responses/events.ts';
-export { type Page, pageOf } from './responses/fields.ts';
+export { type ListPage, listOf, type Page, pageOf } from './responses/fields.ts';
 export { type AuditEntry, auditEntrySchema, type Session, sessionSchema } from './responses/operators.ts';
 export {
   type AddressAttempts,

@@ -1,5 +1,6 @@
 /** The audit trail in Redis: one stream per partition, written in one step with the change, read newest first. */
 import type { AuditActor, AuditEntry } from '@posthorn/core';
+import { decodeNamed } from './decode-named.ts';
 import { auditKey, partitionPrefix } from './keys.ts';
 import {
   type Filter,
@@ -86,8 +87,10 @@ function auditSource(store: Store, range: { fromMs: number; toMs: number }): Sou
 async function decodeAll(items: string[]): Promise<AuditRecord[]> {
   return items.map((item) => {
     const space = item.indexOf(' ');
-    const { operator = null, ...entry } = JSON.parse(item.slice(space + 1)) as AuditEntry;
-    const id = item.slice(0, space);
-    return { id: `aud_${id}`, atMs: Number(id.split('-')[0]), operator, ...entry };
+    const id = `aud_${item.slice(0, space)}`;
+    return decodeNamed('audit entry', id, () => {
+      const { operator = null, ...entry } = JSON.parse(item.slice(space + 1)) as AuditEntry;
+      return { id, atMs: Number.parseInt(item, 10), operator, ...entry };
+    });
   });
 }

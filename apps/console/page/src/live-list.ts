@@ -2,7 +2,7 @@
  * Lists that are read page by page. The rows on screen stay where they are; what is newer is counted until the user
  * wants to see it.
  */
-import type { Page } from '@posthorn/operator-api';
+import type { ListPage } from '@posthorn/operator-api';
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { useNavigationType } from 'react-router';
@@ -18,7 +18,7 @@ const MAX_REFRESHED = 250;
 /**
  * `data` are the rows on screen, refreshed in place as long as they are among the first of the list; `unread` is how
  * many of the last ones are not. `changes` says in words what the list has besides them, or is null; `showNewest` shows
- * it. `total` is how many match in all, for lists that say so. `moreError` is why the next page could not be read,
+ * it. `total` is how many match in all, for lists that say so. `unreadable` are ids of records that are left out. `moreError` is why the next page could not be read,
  * which says nothing about the rows on screen. After the back button the list is as the user left it.
  */
 export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
@@ -26,7 +26,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   const isBack = useNavigationType() === 'POP';
   const queryKey = [path, query];
   const read = async (more: QueryParameters) => {
-    const page = await call<Page<T> & { total?: number }>('GET', withQuery(path, { ...query, ...more }));
+    const page = await call<ListPage<T> & { total?: number }>('GET', withQuery(path, { ...query, ...more }));
     // Not by the browser's clock, as TanStack Query has it: what is read after that was set back would seem older.
     return { ...page, readAtMs: performance.now() };
   };
@@ -38,6 +38,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     select: ({ pages }) => ({
       rows: pages.flatMap(({ data }) => data),
       total: pages.at(-1)?.total,
+      unreadable: pages.flatMap(({ unreadable = [] }) => unreadable),
       readAtMs: pages.at(-1)?.readAtMs ?? 0,
     }),
     placeholderData: keepPreviousData,
@@ -74,6 +75,8 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     moreError: list.isFetchNextPageError && !list.isFetchingNextPage ? list.error : null,
     refetch: listError ? refetchList : newest.refetch,
     total,
+    // Those on later pages are not read again with the newest.
+    unreadable: [...new Set([...(isNewer ? (newest.data.unreadable ?? []) : []), ...(list.data?.unreadable ?? [])])],
     unread: live?.unread ?? 0,
     changes: live && changesText(live),
     showNewest,

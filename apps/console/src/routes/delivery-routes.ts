@@ -48,11 +48,11 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     description:
       'Failed deliveries are kept for `RETENTION` (30 days by default) and a day, succeeded ones for `RETENTION_SUCCEEDED` (7 days). Filters can be combined. `from` and `to` limit the time of creation, inclusive. A page may have fewer items than its limit.',
     query: schemas.deliveriesQuerySchema,
-    responses: { 200: { description: 'A page of deliveries', schema: schemas.pageOf(schemas.deliverySchema) } },
+    responses: { 200: { description: 'A page of deliveries', schema: schemas.listOf(schemas.deliverySchema) } },
     async handle({ query: { limit, cursor, ...query } }) {
       const filter = { ...deliveryFilterOf(query), status: query.status, failureReason: query.error };
-      const page = await listDeliveries(store, filter, { limit, cursor }, clock.now());
-      return await serializePage(page, (delivery) => serializeDelivery(delivery, store.retentionMs));
+      const page = await listDeliveries(store, filter, { limit, cursor, leaveOutUnreadable: true }, clock.now());
+      return await serializePage(context, page, (delivery) => serializeDelivery(delivery, store.retentionMs));
     },
   });
 

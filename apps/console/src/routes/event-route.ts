@@ -5,12 +5,13 @@ import * as schemas from '@posthorn/operator-api';
 import { findEvents, listDeliveries } from '@posthorn/store';
 import type { ConsoleContext } from '../context.ts';
 import { missing } from '../missing.ts';
-import { serializeEvent } from '../serialize.ts';
+import { nameUnreadable, serializeEvent } from '../serialize.ts';
 
 /** Most deliveries returned with an event; `GET /v1/deliveries?event_id=` returns all, paginated. */
 const MAX_DELIVERIES_WITH_EVENT = 1_000;
 
-export function eventRoute(api: Api, { store }: ConsoleContext): void {
+export function eventRoute(api: Api, context: ConsoleContext): void {
+  const { store } = context;
   api.tagged('Events').get('/v1/events/{id}', {
     summary: 'Read an event and its deliveries',
     description:
@@ -26,9 +27,11 @@ export function eventRoute(api: Api, { store }: ConsoleContext): void {
         : (inEnvironment('production') ?? inEnvironment('sandbox'));
       if (!stored) missing('event');
       const { environment } = stored.event;
-      const { items } = await listDeliveries(store, { eventId: id, environment }, { limit: MAX_DELIVERIES_WITH_EVENT });
+      const request = { limit: MAX_DELIVERIES_WITH_EVENT, leaveOutUnreadable: true };
+      const { items, unreadable } = await listDeliveries(store, { eventId: id, environment }, request);
       const alsoIn = ENVIRONMENTS.filter((other) => other !== environment && inEnvironment(other));
-      return serializeEvent(stored, items, alsoIn, store.retentionMs);
+      const serialized = serializeEvent(stored, items, alsoIn, store.retentionMs);
+      return { ...serialized, ...nameUnreadable(context, unreadable) };
     },
   });
 }

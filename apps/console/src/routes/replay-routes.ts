@@ -2,8 +2,8 @@
 import { AppError, type ReplayStatus } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import {
+  listOf,
   newReplaySchema,
-  pageOf,
   rehearsalSchema,
   replayBatchParamsSchema,
   replayBatchSchema,
@@ -101,11 +101,11 @@ function startRoutes(api: Api, context: ConsoleContext): void {
   replays.get('/v1/replays', {
     summary: 'List bulk replays, newest first',
     query: replaysQuerySchema,
-    responses: { 200: { description: 'A page of bulk replays', schema: pageOf(replaySchema) } },
+    responses: { 200: { description: 'A page of bulk replays', schema: listOf(replaySchema) } },
     async handle({ query: { subscription_id: subscriptionId, batch_id: batchId, limit, cursor, ...unused } }) {
       unused satisfies Record<string, never>;
-      const page = await listReplays(store, { subscriptionId, batchId }, { limit, cursor });
-      return await serializePage(page, serializeReplay);
+      const page = await listReplays(store, { subscriptionId, batchId }, { limit, cursor, leaveOutUnreadable: true });
+      return await serializePage(context, page, serializeReplay);
     },
   });
 

@@ -16,11 +16,13 @@ import { newSigningSecret } from '@posthorn/signing';
 import {
   countCovered,
   deleteSubscription,
+  loadReadable,
   loadSubscriptions,
   newSubscription,
   readNames,
   type StoredSubscription,
   saveSubscription,
+  separate,
 } from '@posthorn/store';
 import { change, findSubscription, subscriptionRoute } from '../change-subscription.ts';
 import type { ConsoleContext } from '../context.ts';
@@ -28,7 +30,7 @@ import { instant } from '../instant.ts';
 import { missing } from '../missing.ts';
 import { serializeAddressAttempts } from '../overview.ts';
 import { replayScopeOf } from '../replay-scope.ts';
-import { serializeListedSubscriptions, serializeSubscription } from '../serialize.ts';
+import { nameUnreadable, serializeListedSubscriptions, serializeSubscription } from '../serialize.ts';
 import { untilAttemptsEnd } from '../until-attempts-end.ts';
 
 /**
@@ -89,11 +91,14 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     query: schemas.subscriptionsQuerySchema,
     responses: { 200: { description: 'A page of subscriptions', schema: schemas.subscriptionsPageSchema } },
     async handle({ query: { limit, cursor, ...query } }) {
-      const { items, nextCursor, total } = await context.directory.find(query, { limit, cursor });
-      const data = await serializeListedSubscriptions(context, items);
+      const found = await context.directory.find(query, { limit, cursor, leaveOutUnreadable: true });
+      const serialize = (some: StoredSubscription[]) => serializeListedSubscriptions(context, some);
+      // Of one, the health may be what can't be read.
+      const { items, unreadable } = separate(await loadReadable(serialize, found.items));
       // The health of a subscription may have changed since it was found.
-      const wanted = data.filter(({ health }) => query.health === undefined || query.health === health.state);
-      return { data: wanted, next_cursor: nextCursor, total };
+      const data = items.filter(({ health }) => query.health === undefined || query.health === health.state);
+      const leftOut = nameUnreadable(context, [...found.unreadable, ...unreadable]);
+      return { data, next_cursor: found.nextCursor, total: found.total, ...leftOut };
     },
   });
 

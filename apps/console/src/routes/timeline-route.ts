@@ -8,13 +8,14 @@ import { deliveriesOfEvent, type FoundEvent, isSearchOn, type StoredDelivery, se
 import type { z } from 'zod';
 import type { ConsoleContext } from '../context.ts';
 import { instant } from '../instant.ts';
-import { serializeDelivery } from '../serialize.ts';
+import { nameUnreadable, serializeDelivery } from '../serialize.ts';
 
 /** Deliveries returned with one event, and with all of them. */
 const MAX_DELIVERIES_OF_EVENT = 50;
 const MAX_DELIVERIES = 1_000;
 
-export function timelineRoute(api: Api, { store, clock }: ConsoleContext): void {
+export function timelineRoute(api: Api, context: ConsoleContext): void {
+  const { store, clock } = context;
   api.tagged('Events').get('/v1/timeline', {
     summary: 'Read the events and deliveries of a session, a reference or a user',
     description:
@@ -22,7 +23,7 @@ export function timelineRoute(api: Api, { store, clock }: ConsoleContext): void 
     query: schemas.timelineQuerySchema,
     responses: { 200: { description: 'The timeline', schema: schemas.timelineSchema } },
     async handle({ query }): Promise<schemas.Timeline> {
-      const [{ events, hasMore }, isOn] = await Promise.all([
+      const [{ events, hasMore, unreadable }, isOn] = await Promise.all([
         searchEvents(store, termsOf(query), query.environment, query.limit, clock.now()),
         isSearchOn(store),
       ]);
@@ -30,11 +31,17 @@ export function timelineRoute(api: Api, { store, clock }: ConsoleContext): void 
       let left = MAX_DELIVERIES;
       for (const stored of events) {
         const limit = Math.min(MAX_DELIVERIES_OF_EVENT, left);
-        const { deliveries, hasMore: more } = await deliveriesOfEvent(store, stored, limit);
+        const { deliveries, hasMore: more, ...found } = await deliveriesOfEvent(store, stored, limit);
+        unreadable.push(...found.unreadable);
         left -= deliveries.length;
         loaded.push({ stored, deliveries, more });
       }
-      return { data: serializeTimeline(loaded, store.retentionMs), has_more: hasMore, search: isOn ? 'on' : 'off' };
+      return {
+        data: serializeTimeline(loaded, store.retentionMs),
+        ...nameUnreadable(context, unreadable),
+        has_more: hasMore,
+        search: isOn ? 'on' : 'off',
+      };
     },
   });
 }

@@ -2,7 +2,7 @@
 import { ENVIRONMENTS, EVENT_TYPES, EXPLANATIONS, STATUS_REASONS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import { z } from 'zod';
 import { deliverySchema } from './deliveries.ts';
-import { deliveryFields, instant } from './fields.ts';
+import { deliveryFields, instant, unreadable } from './fields.ts';
 
 const traceId = z
   .string()
@@ -23,6 +23,7 @@ export const eventSchema = z
       .describe('Other environments that have an event with this id: ids are unique within an environment'),
     trace_id: traceId,
     deliveries: z.array(deliverySchema).describe('Up to 1,000, newest first; the list of deliveries has all'),
+    unreadable,
   })
   .meta({ id: 'Event' });
 export type PublishedEvent = z.infer<typeof eventSchema>;
@@ -63,6 +64,7 @@ export const timelineSchema = z
         }),
       )
       .describe('Newest first, by the time of acceptance'),
+    unreadable,
     has_more: z.boolean().describe('There are, or may be, older events that match'),
     search: z.enum(['on', 'off']).describe('off: new events are not indexed (EVENT_SEARCH)'),
   })

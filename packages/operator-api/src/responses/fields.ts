@@ -14,8 +14,24 @@ export interface Page<T> {
   /** Null on the last page. */
   next_cursor: string | null;
 }
+/** A page of what a call has changed: it changes all, or fails. */
 export function pageOf<S extends z.ZodType>(item: S) {
   return z.strictObject({ data: z.array(item), next_cursor: z.string().nullable() });
+}
+
+export const unreadable = z
+  .array(z.string())
+  .optional()
+  .describe(
+    'The ids of records that belong here and can not be read, so no filter is applied to them; left out if there are none. The log of the console says why (`records.unreadable`)',
+  );
+
+/** A page of a list that is shown. A record that can't be read hides no other one. */
+export interface ListPage<T> extends Page<T> {
+  unreadable?: string[] | undefined;
+}
+export function listOf<S extends z.ZodType>(item: S) {
+  return pageOf(item).extend({ unreadable });
 }
 
 /** What came back. It comes from a stranger: show it as text only. */

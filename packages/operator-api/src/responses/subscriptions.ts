@@ -10,7 +10,7 @@ import {
   VALIDATION_OUTCOMES,
 } from '@posthorn/core';
 import { z } from 'zod';
-import { addressErrorSchema, cameBackFields, count, instant, pageOf } from './fields.ts';
+import { addressErrorSchema, cameBackFields, count, instant, listOf, pageOf } from './fields.ts';
 
 const healthSchema = z
   .strictObject({
@@ -90,8 +90,8 @@ export const subscriptionWithSecretSchema = subscriptionSchema
   .meta({ id: 'SubscriptionWithSecret' });
 export type SubscriptionWithSecret = z.infer<typeof subscriptionWithSecretSchema>;
 
-export const subscriptionsPageSchema = pageOf(subscriptionSchema)
-  .extend({ total: count.describe('Subscriptions that match, on all pages') })
+export const subscriptionsPageSchema = listOf(subscriptionSchema)
+  .extend({ total: count.describe('Subscriptions that match, on all pages; those that can not be read included') })
   .meta({ id: 'SubscriptionsPage' });
 export type SubscriptionsPage = z.infer<typeof subscriptionsPageSchema>;
 

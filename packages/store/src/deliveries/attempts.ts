@@ -22,7 +22,7 @@ import {
   DELIVERY_PLACES,
   OVERDUE_BEHIND_OTHERS_MS,
 } from '../constants.ts';
-import { unreadable } from '../decode-named.ts';
+import { UnreadableRecord } from '../decode-named.ts';
 import { decodeKind } from '../events/event-record.ts';
 import { keepEvent, keepEventSoon } from '../events/events.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from '../keys.ts';
@@ -152,7 +152,8 @@ function nextStep(
     return { kind: 'ask', what: 'hold', event, createdAtMs: Number(created) };
   const attempts = Number.parseInt(delivery[DELIVERY_PLACES.n] ?? '', 10);
   // No attempt that is sent could be recorded, so it would be sent again and again.
-  if (!Number.isSafeInteger(attempts) || attempts < 0) throw unreadable(`delivery ${id}`, `its n is ${attempts}`);
+  if (!Number.isSafeInteger(attempts) || attempts < 0)
+    throw new UnreadableRecord('delivery', id, `its n is ${attempts}`);
   const attempt: BegunAttempt = {
     kind: 'attempt',
     attemptNumber: attempts + 1,

@@ -14,7 +14,7 @@ import {
   jointRefOf,
 } from '@posthorn/core';
 import { ERASED_WITH_RESPONSES, GRACE_MS } from '../constants.ts';
-import { checkTimes, decodeNamed } from '../decode-named.ts';
+import { checkTimes, decodeNamed, readNamed } from '../decode-named.ts';
 import { decodeKind } from '../events/event-record.ts';
 import { deliveryKey, prefixOfId } from '../keys.ts';
 import { readRules } from '../rules.ts';
@@ -38,9 +38,9 @@ export async function loadDeliveries(store: Store, ids: readonly string[]): Prom
   if (ids.length === 0) return [];
   const [{ maxAttempts }, ...records] = await Promise.all([
     readRules(store),
-    ...ids.map((id) => store.redis.hgetall(deliveryKey(prefixOfId(store, id), id))),
+    ...ids.map((id) => readNamed('delivery', id, store.redis.hgetall(deliveryKey(prefixOfId(store, id), id)))),
   ]);
-  return ids.map((id, i) => decodeNamed(`delivery ${id}`, () => decodeDelivery(id, records[i] ?? {}, maxAttempts)));
+  return ids.map((id, i) => decodeNamed('delivery', id, () => decodeDelivery(id, records[i] ?? {}, maxAttempts)));
 }
 
 /** The deliveries with these ids, without those that no longer exist. */
@@ -71,13 +71,14 @@ export async function loadEntries(store: Store, entries: readonly [string, strin
  * - of a joint record: `u` the end of the delivery, if its event is kept for longer; `t1`…`tN` the text of the event
  */
 function decodeDelivery(id: string, record: Record<string, string>, maxAttempts: number): StoredDelivery | undefined {
-  const status = DELIVERY_STATUSES[Number(record.st)];
   const event = (record.e ?? jointRefOf(id)) as EventRef | undefined;
-  if (status === undefined || event === undefined || record.s === undefined) return undefined;
+  if (record.st === undefined || event === undefined || record.s === undefined) return undefined;
   // A joint record is found under any id that ends with its event's reference, and may outlive its delivery, for a
   // replay.
   if (record.e === undefined && (deliveryId(event, record.s) !== id || Number(record.u) <= Date.now()))
     return undefined;
+  const status = DELIVERY_STATUSES[Number(record.st)];
+  if (status === undefined) throw new Error(`its st is ${record.st}`);
   const createdAtMs = Number(record.c);
   const attemptCount = Number(record.n);
   const { type, environment } = decodeKind(Number(record.k));

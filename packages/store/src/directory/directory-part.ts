@@ -154,6 +154,11 @@ async function readListed(store: Store, prefix: string, ids: readonly string[]):
   return listed;
 }
 
+/** Where a record is that has no time of creation. No cursor has the time 0. */
+const OLDEST_MS = 1;
+/** Anything else would leave the order, and the cursors, of the others undefined. */
+const isTime = (text: string | undefined) => /^[1-9]\d{0,14}$/.test(text ?? '');
+
 function toListed(record: string[]): Listed | undefined {
   const [id = '', stored = '', environment, createdAt, url, description, health, failingSince, failed = ''] = record;
   if (stored === '' || stored === DELETED) return undefined;
@@ -165,9 +170,9 @@ function toListed(record: string[]): Listed | undefined {
     text: `${url}\n${description}\n${id}`.toLowerCase(),
     status,
     environment: SUBSCRIPTION_ENVIRONMENTS.find((word) => word === environment) ?? 'both',
-    createdAtMs: Number(createdAt),
+    createdAtMs: isTime(createdAt) ? Number(createdAt) : OLDEST_MS,
     health: HEALTH_STATES.find((word) => word === health) ?? 'unknown',
-    failingSinceMs: Number(failingSince),
+    failingSinceMs: isTime(failingSince) ? Number(failingSince) : 0,
     severity: health === 'failing' ? 1 + failed.length : status === 'paused' ? 1 : 0,
     place: -1,
   };

@@ -4,6 +4,7 @@
  * search finds what was stored before it began.
  */
 import { type HealthState, type Subscription, type SubscriptionSort, throwRejections } from '@posthorn/core';
+import { loadReadable, separate } from '../decode-named.ts';
 import { allPrefixes } from '../keys.ts';
 import { changeInSlices, filterInSlices, sortInSlices, visitInSlices, walkInSlices } from '../lists/in-slices.ts';
 import { type Filter, matches, type Page, type PageRequest } from '../lists/page.ts';
@@ -87,18 +88,19 @@ export function createDirectory(store: Store, now: () => number = () => performa
   return {
     async find(query, request) {
       const { next, total } = await matchesAfter(query, request);
-      const { limit } = request;
+      const { limit, leaveOutUnreadable = false } = request;
       const last = next.length > limit ? next[limit - 1] : undefined;
-      const loaded = await loadSubscriptions(
-        store,
-        next.slice(0, limit).map(({ id }) => id),
-      );
+      const ids = next.slice(0, limit).map(({ id }) => id);
+      const load = (some: string[]) => loadSubscriptions(store, some);
+      const { items, unreadable } = separate(await (leaveOutUnreadable ? loadReadable(load, ids) : load(ids)));
       const { sort, status, environment } = query;
-      // One that has just changed may not match any more.
-      const items = loaded
-        .filter((found) => found !== undefined)
-        .filter((found) => matches(found, { status, environment }));
-      return { items, nextCursor: last ? ORDERS[sort].toCursor(last) : null, total };
+      return {
+        // One that has just changed may not match any more.
+        items: items.filter((found) => matches(found, { status, environment })),
+        nextCursor: last ? ORDERS[sort].toCursor(last) : null,
+        unreadable,
+        total,
+      };
     },
   };
 }

@@ -2,16 +2,19 @@
 import {
   type AuditEntry,
   type Environment,
+  ERASURE_FIELDS,
+  ERASURE_STATUSES,
   type Erasure,
   type ErasureCounts,
   type ErasureField,
   type ErasureStatus,
   newErasureId,
+  UNSENT_CHOICES,
   type UnsentChoice,
 } from '@posthorn/core';
 import type { AuditNote } from '../audit.ts';
 import { GRACE_MS } from '../constants.ts';
-import { decodeNamed } from '../decode-named.ts';
+import { decodeNamed, readNamed, wordOf } from '../decode-named.ts';
 import * as keys from '../keys.ts';
 import { fieldList, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
@@ -219,7 +222,7 @@ export async function loadUncounted(store: Store, id: string): Promise<Omit<Eras
 }
 
 async function readRecord(store: Store, id: string): Promise<Record<string, string> | undefined> {
-  const record = await store.redis.hgetall(keys.erasureKey(first(store), id));
+  const record = await readNamed('erasure', id, store.redis.hgetall(keys.erasureKey(first(store), id)));
   return record.status === undefined ? undefined : record;
 }
 
@@ -260,12 +263,12 @@ function stringsOf(record: Record<string, string | number>): Record<string, stri
 
 function decodeErasure(id: string, record: Record<string, string>, counts: ErasureCounts): Erasure {
   const time = (text: string | undefined) => (text === undefined ? null : Number(text));
-  return decodeNamed(`erasure ${id}`, () => ({
+  return decodeNamed('erasure', id, () => ({
     id,
-    field: record.field as ErasureField,
+    field: wordOf(ERASURE_FIELDS, 'field', record.field),
     environment: record.environment as Environment | undefined,
-    status: record.status as ErasureStatus,
-    unsent: record.unsent as UnsentChoice,
+    status: wordOf(ERASURE_STATUSES, 'status', record.status),
+    unsent: wordOf(UNSENT_CHOICES, 'unsent', record.unsent),
     valueHmac: record.hmac ?? '',
     sealedValue: record.sealed,
     counts,

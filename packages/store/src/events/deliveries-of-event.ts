@@ -3,24 +3,26 @@
  * its subscriptions.
  */
 import { deliveryId, type EventRef } from '@posthorn/core';
-import { loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
+import { loadReadable, separate, type UnreadableRecord } from '../decode-named.ts';
+import { loadDeliveries, type StoredDelivery } from '../deliveries/delivery-record.ts';
 import { replaysOf } from '../replays/replays.ts';
 import type { Store } from '../store.ts';
 import type { StoredEvent } from './event-record.ts';
 
 /**
  * At most `limit` deliveries: subscription by subscription, the first delivery and then its replays. `hasMore`: there
- * may be more.
+ * may be more. To be shown: those that can't be read are in `unreadable`.
  */
 export async function deliveriesOfEvent(
   store: Store,
   { ref, subscriptionIds }: Pick<StoredEvent, 'ref' | 'subscriptionIds'>,
   limit: number,
-): Promise<{ deliveries: StoredDelivery[]; hasMore: boolean }> {
+): Promise<{ deliveries: StoredDelivery[]; unreadable: UnreadableRecord[]; hasMore: boolean }> {
   const looked = subscriptionIds.slice(0, limit);
   const all = await deliveryIdsOf(store, ref, looked);
-  const deliveries = await loadExisting(store, all.slice(0, limit));
-  return { deliveries, hasMore: all.length > limit || looked.length < subscriptionIds.length };
+  const load = (ids: string[]) => loadDeliveries(store, ids);
+  const { items: deliveries, unreadable } = separate(await loadReadable(load, all.slice(0, limit)));
+  return { deliveries, unreadable, hasMore: all.length > limit || looked.length < subscriptionIds.length };
 }
 
 /**

@@ -9,7 +9,7 @@ import {
   isoInstant,
   type TraceContext,
 } from '@posthorn/core';
-import { unreadable } from '../decode-named.ts';
+import { UnreadableRecord } from '../decode-named.ts';
 import type { EventRecord } from '../scripts.ts';
 import { isPacked, packData, unpackData } from './pack-data.ts';
 import { packTrace, StoredTrace } from './stored-trace.ts';
@@ -80,7 +80,7 @@ export function decodeJoint(ref: EventRef, record: Readonly<Record<string, strin
   try {
     return readJoint(ref, record);
   } catch (error) {
-    throw unreadable(`event ${ref}`, error);
+    throw new UnreadableRecord('event', ref, error);
   }
 }
 
@@ -118,7 +118,7 @@ export function decodeText(ref: EventRef, text: string): StoredEvent {
   try {
     return readText(ref, text);
   } catch (error) {
-    throw unreadable(`event ${ref}`, error);
+    throw new UnreadableRecord('event', ref, error);
   }
 }
 

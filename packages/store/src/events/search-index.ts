@@ -13,6 +13,7 @@ import {
   type Environment,
   type Event,
   type EventRef,
+  eventIdOf,
   eventRef,
   HOUR_MS,
   hasTerm,
@@ -22,6 +23,7 @@ import {
   sessionFacts,
 } from '@posthorn/core';
 import { GRACE_MS } from '../constants.ts';
+import { loadReadable, readNamed, separate, UnreadableRecord } from '../decode-named.ts';
 import { allPrefixes, installationKey, searchKey } from '../keys.ts';
 import { filterInSlices, visitInSlices } from '../lists/in-slices.ts';
 import type { Store } from '../store.ts';
@@ -137,7 +139,8 @@ function decodeEntry(text: string): { id: string; environment: Environment } {
 
 /**
  * The newest `limit` events, newest first, that have one of the terms. `hasMore`: there are more, or there may be,
- * since the search ended after `MAX_LOOKED_AT` entries.
+ * since the search ended after `MAX_LOOKED_AT` entries. `unreadable`: those that can't be read may have one of them; by
+ * event id.
  */
 export async function searchEvents(
   store: Store,
@@ -145,12 +148,21 @@ export async function searchEvents(
   environment: Environment | undefined,
   limit: number,
   nowMs: number,
-): Promise<{ events: FoundEvent[]; hasMore: boolean }> {
+): Promise<{ events: FoundEvent[]; hasMore: boolean; unreadable: UnreadableRecord[] }> {
   const { nameOf, numberAt, oldestAt } = slices(store);
   const hashes = terms.map(hashOf);
   const prefixes = allPrefixes(store);
   const slicesAtOnce = Math.max(1, Math.floor(LISTS_AT_ONCE / (prefixes.length * terms.length)));
   const found = new Map<EventRef, Found>();
+  const unreadable = new Map<string, UnreadableRecord>();
+  const load = async (refs: EventRef[]): Promise<StoredEvent[]> => {
+    const loadAll = (some: EventRef[]) =>
+      Promise.all(some.map((ref) => readNamed('event', ref, loadEvent(store, ref))));
+    const { items, unreadable: errors } = separate(await loadReadable(loadAll, refs));
+    for (const { id: ref, cause } of errors)
+      unreadable.set(ref, new UnreadableRecord('event', eventIdOf(ref as EventRef), cause));
+    return items;
+  };
   const budget = { left: MAX_LOOKED_AT };
   const isWanted = {
     ref: (event: Pick<Event, 'environment'>) => environment === undefined || event.environment === environment,
@@ -167,7 +179,7 @@ export async function searchEvents(
     );
     await Promise.all(
       lists.map(async (list) => {
-        for (const one of await newestOfList(store, list, isWanted, limit, budget)) found.set(one.ref, one);
+        for (const one of await newestOfList(store, list, load, isWanted, limit, budget)) found.set(one.ref, one);
       }),
     );
   }
@@ -184,14 +196,9 @@ export async function searchEvents(
   };
   for (const some of chunksOf(newestFirst.slice(0, limit), EVENTS_AT_ONCE)) {
     // One may have expired meanwhile, or have been erased.
-    const loaded = await Promise.all(some.map(({ ref }) => loadEvent(store, ref)));
-    await visitInSlices(
-      loaded.filter((stored) => stored !== undefined),
-      addIfWanted,
-      parsingWeight,
-    );
+    await visitInSlices(await load(some.map(({ ref }) => ref)), addIfWanted, parsingWeight);
   }
-  return { events, hasMore: found.size > limit || budget.left <= 0 };
+  return { events, hasMore: found.size > limit || budget.left <= 0, unreadable: [...unreadable.values()] };
 }
 
 /** An event that a search has found, without its data, which may be large. */
@@ -214,6 +221,7 @@ interface Found {
 async function newestOfList(
   store: Store,
   { key, mark }: { key: string; mark: string },
+  load: (refs: EventRef[]) => Promise<StoredEvent[]>,
   isWanted: { ref: (event: Pick<Event, 'environment'>) => boolean; event: (stored: StoredEvent) => boolean },
   limit: number,
   budget: { left: number },
@@ -230,9 +238,8 @@ async function newestOfList(
     for (const some of chunksOf([...new Set(refs.map(eventRef))], EVENTS_AT_ONCE)) {
       if (!mayGoOn()) break;
       budget.left -= some.length * LOOKS_FOR_AN_EVENT;
-      const loaded = await Promise.all(some.map((ref) => loadEvent(store, ref)));
-      const existing = loaded.filter((stored) => stored !== undefined);
-      for (const { ref, acceptedAtMs, event } of await filterInSlices(existing, isWanted.event, parsingWeight))
+      const wanted = await filterInSlices(await load(some), isWanted.event, parsingWeight);
+      for (const { ref, acceptedAtMs, event } of wanted)
         found.set(ref, { ref, acceptedAtMs, createdAtMs: Date.parse(event.createdAt) });
     }
     if (entries.length < CHUNK) break;

@@ -1,13 +1,22 @@
 /** Reads a page of a list, newest first: from an index in chunks, until enough of its entries match. */
+import { loadReadable, separate, UnreadableRecord } from '../decode-named.ts';
+
 export interface Page<T> {
   items: T[];
   nextCursor: string | null;
+  /** The records that were left out because they can't be read; empty unless the request has `leaveOutUnreadable`. */
+  unreadable: UnreadableRecord[];
 }
 
 /** Which page: at most `limit` items, after the page that returned `cursor`. */
 export interface PageRequest {
   limit: number;
   cursor?: string | undefined;
+  /**
+   * Only for what shows records: one that can't be read is left out of the items, and takes the place of one. Whether a
+   * filter would reject it is not known. Without this, such a record fails the call.
+   */
+  leaveOutUnreadable?: boolean | undefined;
 }
 
 /** The cursor did not come from this list. */
@@ -57,24 +66,26 @@ export async function readPage<T extends { id: string }>(
   source: Source,
   load: (ids: string[]) => Promise<(T | undefined)[]>,
   isWanted: (item: T) => boolean,
-  { limit, cursor }: PageRequest,
+  { limit, cursor, leaveOutUnreadable = false }: PageRequest,
 ): Promise<Page<T>> {
   let after = cursor === undefined ? undefined : decodeCursor(cursor, source.idForm);
-  const items = new Map<string, T>();
+  const found = new Map<string, T | UnreadableRecord>();
   const pageUpTo = (end: Position | undefined) => ({
-    items: [...items.values()],
+    ...separate([...found.values()]),
     nextCursor: end === undefined ? null : encodeCursor(end),
   });
   let count = limit + 1;
   for (let lookedAt = 0; lookedAt < MAX_LOOKED_AT; ) {
     const candidates = await source.read(after, count);
-    const loaded = await load(candidates.map(({ item }) => item));
+    const ids = candidates.map(({ item }) => item);
+    const loaded = await (leaveOutUnreadable ? loadReadable(load, ids) : load(ids));
     for (const [i, candidate] of candidates.entries()) {
       const item = loaded[i];
-      if (item !== undefined && isWanted(item) && !items.has(item.id)) {
+      const isShown = item instanceof UnreadableRecord || (item !== undefined && isWanted(item));
+      if (isShown && !found.has(item.id)) {
         // The list goes on: the page ends before this item.
-        if (items.size === limit) return pageUpTo(after);
-        items.set(item.id, item);
+        if (found.size === limit) return pageUpTo(after);
+        found.set(item.id, item);
       }
       after = candidate;
     }

@@ -3,5 +3,5 @@
 --@include listed
 
 local found = {}
-for id in ids do addListed(found, id) end
+for id in ids do addListed(found, id, 'unreadable') end
 return found

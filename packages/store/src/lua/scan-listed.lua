@@ -5,5 +5,5 @@
 
 local scanned = call('ZSCAN', KEY_SUBSCRIPTIONS .. status, cursor, 'COUNT', count)
 local found = {}
-for i = 1, #scanned[2], 2 do addListed(found, scanned[2][i]) end
+for i = 1, #scanned[2], 2 do addListed(found, scanned[2][i], status) end
 return {scanned[1], found}

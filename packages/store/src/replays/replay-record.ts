@@ -1,8 +1,8 @@
 /**
  * The record of a bulk replay: reads it, and encodes its filter. The scripts that start and step the replay write it.
  */
-import { EVENT_TYPES, FAILURE_REASONS, type Replay, type ReplayFilter, type ReplayStatus } from '@posthorn/core';
-import { decodeNamed } from '../decode-named.ts';
+import { EVENT_TYPES, FAILURE_REASONS, REPLAY_STATUSES, type Replay, type ReplayFilter } from '@posthorn/core';
+import { decodeNamed, readNamed, wordOf } from '../decode-named.ts';
 import { prefixOfId, replayKey } from '../keys.ts';
 import type { Store } from '../store.ts';
 
@@ -10,8 +10,8 @@ import type { Store } from '../store.ts';
 export async function loadReplays(store: Store, ids: readonly string[]): Promise<(Replay | undefined)[]> {
   return await Promise.all(
     ids.map(async (id) => {
-      const record = await store.redis.hgetall(replayKey(prefixOfId(store, id), id));
-      return decodeNamed(`replay ${id}`, () => decodeReplay(id, record));
+      const record = await readNamed('replay', id, store.redis.hgetall(replayKey(prefixOfId(store, id), id)));
+      return decodeNamed('replay', id, () => decodeReplay(id, record));
     }),
   );
 }
@@ -29,7 +29,7 @@ function decodeReplay(id: string, record: Record<string, string>): Replay | unde
     filter: filterOfFields(record),
     batchId: record.batch ?? null,
     canary: record.canary !== undefined,
-    status: record.status as ReplayStatus,
+    status: wordOf(REPLAY_STATUSES, 'status', record.status),
     total: count('total'),
     replayed,
     skipped: count('skipped'),

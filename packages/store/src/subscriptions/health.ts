@@ -1,6 +1,6 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
 import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
-import { decodeNamed } from '../decode-named.ts';
+import { decodeNamed, readNamed } from '../decode-named.ts';
 import { laneLength } from '../deliveries/lanes.ts';
 import { failingKey, healthKey, prefixOfSubscription, subscriptionKey, subscriptionsKey } from '../keys.ts';
 import { highest, pairs } from '../lists/sorted-set.ts';
@@ -17,8 +17,9 @@ export async function readHealth(
 ): Promise<AddressHealth[]> {
   return await Promise.all(
     subscriptionIds.map(async (id) => {
-      const record = await store.redis.hgetall(healthKey(prefixOfSubscription(store, id), id));
-      return decodeNamed(`health of ${id}`, () => decodeHealth(record, nowMs));
+      const key = healthKey(prefixOfSubscription(store, id), id);
+      const record = await readNamed('health of', id, store.redis.hgetall(key));
+      return decodeNamed('health of', id, () => decodeHealth(record, nowMs));
     }),
   );
 }

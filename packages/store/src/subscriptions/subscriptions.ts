@@ -9,14 +9,14 @@ import {
   newSubscriptionId,
   RESUME_OUTCOMES,
   type StatusReason,
+  SUBSCRIPTION_ENVIRONMENTS,
+  SUBSCRIPTION_STATUSES,
   type Subscription,
-  type SubscriptionEnvironment,
-  type SubscriptionStatus,
   topicsOfSubscription,
   type Validation,
 } from '@posthorn/core';
 import { DELETED } from '../constants.ts';
-import { decodeNamed } from '../decode-named.ts';
+import { decodeNamed, readNamed, wordOf } from '../decode-named.ts';
 import { decodeCameBack, encodeCameBack } from '../deliveries/responses.ts';
 import { announceTopics, readVersions, topicsStep } from '../events/matcher.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from '../keys.ts';
@@ -154,8 +154,9 @@ export async function loadSubscriptions(
 ): Promise<(StoredSubscription | undefined)[]> {
   return await Promise.all(
     ids.map(async (id) => {
-      const record = await store.redis.hgetall(subscriptionKey(prefixOfSubscription(store, id), id));
-      return decodeNamed(`subscription ${id}`, () => decode(id, record));
+      const key = subscriptionKey(prefixOfSubscription(store, id), id);
+      const record = await readNamed('subscription', id, store.redis.hgetall(key));
+      return decodeNamed('subscription', id, () => decode(id, record));
     }),
   );
 }
@@ -230,9 +231,9 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
     key: record.key ?? null,
     url,
     eventTypes: types === 'all' ? types : (types.split(' ') as Exclude<Subscription['eventTypes'], 'all'>),
-    environment: record.environment as SubscriptionEnvironment,
+    environment: wordOf(SUBSCRIPTION_ENVIRONMENTS, 'environment', record.environment),
     description,
-    status: status === RESUMING ? 'active' : (status as SubscriptionStatus),
+    status: status === RESUMING ? 'active' : wordOf(SUBSCRIPTION_STATUSES, 'status', status),
     resuming: status === RESUMING,
     statusReason: (record.status_reason as StatusReason | '' | undefined) || null,
     consecutiveFailures: Number(record.consecutive_failures ?? 0),

@@ -8,7 +8,7 @@ import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { erasePath } from '../parts/erasure.ts';
 import { Facts, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { searchPath } from '../parts/session-timeline.tsx';
-import { Empty, Loaded } from '../parts/states.tsx';
+import { Empty, Loaded, Unreadable } from '../parts/states.tsx';
 import { Instant } from '../parts/time.tsx';
 import { WhyNot } from '../parts/why-not.tsx';
 import { useEvent, useUrls } from '../queries.ts';
@@ -58,6 +58,7 @@ export function EventPage() {
                 <Empty title="Erased">An operator had the payload erased. The audit trail says who and when.</Empty>
               )}
             </Section>
+            <Unreadable ids={event.unreadable} />
             <Section
               title={`Deliveries (${isCut ? 'the newest ' : ''}${deliveries.length})`}
               aside={isCut && <PageLink to={`/deliveries?event_id=${encodeURIComponent(id)}`}>All</PageLink>}

@@ -8,7 +8,7 @@ import { erasePath } from '../parts/erasure.ts';
 import { SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { SessionTimeline } from '../parts/session-timeline.tsx';
-import { Empty, Loaded, type Query } from '../parts/states.tsx';
+import { Empty, Loaded, type Query, Unreadable } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useEvent, useSubscriptions, useTimeline, useUrls } from '../queries.ts';
 
@@ -67,8 +67,9 @@ function Results({ text, by, event }: ResultsProps) {
         flush
       >
         <Loaded query={timeline} what="timeline">
-          {({ data, has_more, search }) => (
+          {({ data, has_more, search, unreadable }) => (
             <>
+              <Unreadable ids={unreadable} />
               {data.length === 0 && event && !isMissing(event.error) ? (
                 <Loaded query={event} what="event">
                   {() => null}

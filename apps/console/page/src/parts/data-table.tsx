@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { ActionButton } from './action-button.tsx';
 import { Note, Section } from './layout.tsx';
 import { countText } from './numbers.ts';
-import { Loaded, Problem, type Query } from './states.tsx';
+import { Loaded, Problem, type Query, Unreadable } from './states.tsx';
 
 export interface Column<T> {
   header: string;
@@ -84,6 +84,7 @@ export function PagedList<T>({
     fetchNextPage: () => unknown;
     moreError: Error | null;
     unread: number;
+    unreadable: string[];
   } & Changes;
   what: string;
   title?: string;
@@ -96,6 +97,7 @@ export function PagedList<T>({
       <Center h={26} mt={-10} mb={-14} pos="sticky" top={62} style={{ zIndex: 2 }} role="status">
         <ShowChanges list={list} />
       </Center>
+      <Unreadable ids={list.unreadable} />
       <Section title={title} flush>
         <Loaded query={list} what={what}>
           {(rows) => (rows.length === 0 ? empty : children(rows))}

@@ -1,10 +1,11 @@
 /** Placeholders for content: loading, failed, or empty with a next step. */
 import { Alert, Center, Loader, Stack, Text } from '@mantine/core';
-import { IconAlertCircle } from '@tabler/icons-react';
+import { IconAlertCircle, IconAlertTriangle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { ApiError, isAnswer, isMissing } from '../api.ts';
 import { ActionButton } from './action-button.tsx';
 import { Note } from './layout.tsx';
+import { amountText, countText } from './numbers.ts';
 
 /** The part of a TanStack query that is shown. */
 export interface Query<T> {
@@ -67,6 +68,30 @@ export function Problem({ title, error, retry }: { title: string; error: Error; 
           </Text>
         ))}
       <ActionButton label="Try again" size="xs" variant="default" change={{ mutate: retry }} />
+    </Alert>
+  );
+}
+
+/** Ids of records that can't be read that the notice names. */
+const MAX_UNREADABLE_SHOWN = 10;
+
+/** Says that a list leaves out records that can't be read, and which. */
+export function Unreadable({ ids = [] }: { ids: readonly string[] | undefined }) {
+  const text = `${amountText(ids.length, 'record')} can't be read and ${ids.length === 1 ? 'is' : 'are'} left out`;
+  return <UnreadableNotice title={text} ids={ids} count={ids.length} />;
+}
+
+/** Names `count` records that can't be read, as far as `ids` has them; nothing if there are none. */
+export function UnreadableNotice({ title, ids, count }: { title: string; ids: readonly string[]; count: number }) {
+  if (count === 0) return null;
+  const shown = ids.slice(0, MAX_UNREADABLE_SHOWN);
+  return (
+    <Alert color="orange" icon={<IconAlertTriangle />} title={title} role="status">
+      <Text size="sm" className="mono" style={{ overflowWrap: 'anywhere' }}>
+        {shown.join(', ')}
+        {count > shown.length && ` and ${countText(count - shown.length)} more`}
+      </Text>
+      <Text size="sm">See “A record that can't be read” in docs/runbooks.md.</Text>
     </Alert>
   );
 }

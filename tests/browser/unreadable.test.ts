@@ -1,0 +1,30 @@
+/** The page in a real browser: records that can't be read. */
+import { expect, it } from '@jest/globals';
+import { deliveriesWith, eventually } from '@posthorn/testing';
+import { ownReceiver } from '../own.ts';
+import { sampleEvent } from '../world.ts';
+import { on, ownSubscription, signedIn } from './own-visit.ts';
+
+it('are named above the list, which shows all others', async () => {
+  const to = await ownReceiver(deliveriesWith(500));
+  const { id } = await ownSubscription(to);
+  await on.publishBatch([sampleEvent({ id: 'order:1' }), sampleEvent({ id: 'order:2' })]);
+  const list = `subscription_id=${id}&status=failed`;
+  await eventually('both to fail', async () => (await on.deliveries(list)).length === 2);
+  const [good, bad] = await on.deliveries(list);
+  const { page, accessibilityFindings, overflow, screenshot } = await signedIn();
+  await page.goto(`/deliveries?${list}`);
+  await page.locator(`a[href="/deliveries/${bad.id}"]`).waitFor();
+  await on.redis.hset(`${on.prefix}:{0}:delivery:${bad.id}`, 'c', 'soon');
+  // The list on screen learns of it by itself.
+  const notice = page.getByRole('status').filter({ hasText: "1 record can't be read and is left out" });
+  await notice.getByText(bad.id).waitFor();
+  await notice.getByText('docs/runbooks.md').waitFor();
+  await page.reload();
+  await notice.getByText(bad.id).waitFor();
+  await page.locator(`a[href="/deliveries/${good.id}"]`).waitFor();
+  expect(await page.locator(`a[href="/deliveries/${bad.id}"]`).count()).toBe(0);
+  await screenshot('unreadable');
+  expect(await accessibilityFindings()).toEqual([]);
+  expect(await overflow()).toBe(0);
+});

@@ -1,0 +1,82 @@
+/** Records that can't be read: every list still shows all others, names those, and says why in the log. */
+import { expect, it } from '@jest/globals';
+import { deliveryId, eventRef } from '@posthorn/core';
+import * as schemas from '@posthorn/operator-api';
+import { deliveriesWith, eventually } from '@posthorn/testing';
+import { ownReceiver, ownWorld } from './own.ts';
+import { runPosthorn } from './run-posthorn.ts';
+import { sampleEvent } from './world.ts';
+
+it('hides no other one in the lists of the operator API and of the command line', async () => {
+  const on = await ownWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000', LOG_LEVEL: 'silent' } });
+  const to = await ownReceiver(deliveriesWith(500));
+  const { id: good } = await on.subscribe(to.url);
+  const { id: bad } = await on.subscribe(to.url);
+  const event = sampleEvent({ id: 'order:1' });
+  await on.publish(event);
+  await eventually('both to fail', async () => (await on.deliveries('status=failed')).length === 2);
+  const ref = eventRef({ id: 'order:1', environment: 'sandbox' });
+  const [failed, broken] = [deliveryId(ref, good), deliveryId(ref, bad)];
+  const spoil = async (key: string) => {
+    await on.redis.del(`${on.prefix}:{0}:${key}`);
+    await on.redis.set(`${on.prefix}:{0}:${key}`, 'wrong');
+  };
+  await spoil(`delivery:${broken}`);
+  const get = async (path: string) => await on.operate('GET', path);
+  for (const query of ['', '?status=failed', '?event_id=order:1', `?subscription_id=${bad}`]) {
+    const { status, body } = await get(`/v1/deliveries${query}`);
+    expect(status).toBe(200);
+    expect(schemas.listOf(schemas.deliverySchema).parse(body).unreadable).toEqual([broken]);
+    const ids = body.data.map(({ id }: { id: string }) => id);
+    expect(ids).toEqual(query.includes(bad) ? [] : [failed]);
+  }
+  expect((await get('/v1/deliveries?status=succeeded')).body).toEqual({ data: [], next_cursor: null });
+  const timeline = await get('/v1/timeline?session_id=s-1');
+  expect(schemas.timelineSchema.parse(timeline.body)).toMatchObject({
+    data: [{ deliveries: [{ id: failed }] }],
+    unreadable: [broken],
+  });
+  const { body: shown } = await get('/v1/events/order:1');
+  expect(schemas.eventSchema.parse(shown)).toMatchObject({ deliveries: [{ id: failed }], unreadable: [broken] });
+  // One record that is read alone, and what works on records, fails as before.
+  expect((await get(`/v1/deliveries/${broken}`)).status).toBe(500);
+  expect((await on.operate('POST', `/v1/deliveries/${broken}/replay`)).status).toBe(500);
+
+  await spoil(`subscription:${bad}`);
+  const { body: subscriptions } = await get('/v1/subscriptions');
+  expect(schemas.subscriptionsPageSchema.parse(subscriptions)).toMatchObject({
+    data: [{ id: good }],
+    unreadable: [bad],
+    total: 2,
+  });
+  await spoil(`health:${good}`);
+  expect((await get('/v1/subscriptions')).body).toMatchObject({ data: [], unreadable: [bad, good] });
+
+  const posthorn = (args: string[], input?: string) => runPosthorn(on.consoleUrl, args, {}, input);
+  const listed = await posthorn(['deliveries', '--json']);
+  expect(listed.err).toContain(`1 record can't be read and is left out: ${broken}. See "A record that can't be read"`);
+  expect(JSON.parse(listed.out).data).toMatchObject([{ id: failed }]);
+  const found = await posthorn(['timeline', 's-1']);
+  expect(found.err).toContain(`left out: ${broken}`);
+  const applied = await posthorn(['apply', '-f', '-', '--prune'], JSON.stringify({ subscriptions: [] }));
+  expect(applied).toMatchObject({ code: 1, err: expect.stringContaining('Nothing was changed. 2 records') });
+
+  await spoil(`event:${ref}`);
+  expect((await get('/v1/timeline?session_id=s-1')).body).toMatchObject({ data: [], unreadable: ['order:1'] });
+});
+
+it('does not let try-now and a bulk resume pass over one', async () => {
+  const on = await ownWorld({ env: { RETRY_DELAYS: '1h', PAUSE_AFTER: '1000' } });
+  const to = await ownReceiver(deliveriesWith(500));
+  const { id } = await on.subscribe(to.url);
+  await on.publishBatch([sampleEvent({ id: 'order:1' }), sampleEvent({ id: 'order:2' })]);
+  const waiting = await eventually('both to wait', async () => {
+    const found = await on.deliveries('status=waiting_for_retry');
+    return found.length === 2 && found;
+  });
+  await on.redis.hset(`${on.prefix}:{0}:delivery:${waiting[0].id}`, 'c', 'soon');
+  expect((await on.operate('POST', '/v1/deliveries/try-now', {})).status).toBe(500);
+  await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+  await on.redis.hset(`${on.prefix}:{0}:subscription:${id}`, 'created_at', 'soon');
+  expect((await on.operate('POST', '/v1/subscriptions/resume', { status_reason: 'operator' })).status).toBe(500);
+});
