@@ -6,7 +6,7 @@ import { type Erasure, erasureSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { following, mayPass, POLL_INTERVAL_MS } from './follow-work.ts';
 import { environmentOption, limitOption } from './options.ts';
-import type { Printer } from './print.ts';
+import { harmless, type Printer } from './print.ts';
 import { SIGNALS } from './signals.ts';
 import { UserError } from './user-error.ts';
 
@@ -108,11 +108,21 @@ async function showCount(client: Client, print: Printer, started: Erasure): Prom
 /** Waits until an erasure needs a decision, has ended, or waits for deliveries. */
 async function untilSettled(client: Client, started: Erasure): Promise<Erasure> {
   let erasure = started;
+  let isTold = false;
   while (erasure.status === 'counting' || erasure.status === 'running') {
     await wait(POLL_INTERVAL_MS);
     erasure = await client.get(erasureSchema, `/v1/erasures/${erasure.id}`);
+    if (erasure.unreadable && erasure.status === 'running' && !isTold) {
+      process.stderr.write(`${waitsText(erasure.unreadable)}\n`);
+      isTold = true;
+    }
   }
   return erasure;
+}
+
+function waitsText({ events, ids }: NonNullable<Erasure['unreadable']>): string {
+  const what = events === 1 ? '1 stored event' : `${events} stored events`;
+  return `${what} can't be read and may have the value: ${ids.map(harmless).join(', ')}${events > ids.length ? ', …' : ''}. The erasure does not end before. See "A record that can't be read" in docs/runbooks.md.`;
 }
 
 function refuseCancelled(erasure: Erasure): Erasure {

@@ -267,6 +267,7 @@ export function serializeErasure({ secretBox }: Pick<ConsoleContext, 'secretBox'
       ended: counts.endedDeliveries,
       responses: counts.erasedResponses,
     },
+    ...(erasure.unreadable.events > 0 && { unreadable: erasure.unreadable }),
     operator: erasure.operator,
     confirmed_by: erasure.confirmedBy,
     created_at: instant(erasure.createdAtMs),

@@ -65,6 +65,8 @@ export interface Erasure {
   /** The value, sealed; undefined once nothing has to be looked for any more. */
   sealedValue: string | undefined;
   counts: ErasureCounts;
+  /** While it is open: how many stored events can't be read, of which each may be one to erase; the ids of some. */
+  unreadable: { events: number; ids: string[] };
   /** Who requested it, and who confirmed it. */
   operator: string;
   confirmedBy: string | null;
@@ -91,8 +93,8 @@ export function passesNeeded(
 }
 
 /**
- * What an erasure becomes next, from the passes that are done and the events that are left to erase; undefined: it
- * stays as it is.
+ * What an erasure becomes next, from the passes that are done and the events that are left to erase, those that can't
+ * be read included; undefined: it stays as it is.
  */
 export function nextErasureStatus(
   erasure: Erasure,
@@ -100,7 +102,7 @@ export function nextErasureStatus(
   left: number,
   nowMs: number,
 ): ErasureStatus | undefined {
-  const { status, field, createdAtMs, countedAtMs, cancelledAtMs, unsent } = erasure;
+  const { status, field, createdAtMs, countedAtMs, cancelledAtMs, unsent, unreadable } = erasure;
   switch (status) {
     case 'counting':
       if (passes >= 1) return 'counted';
@@ -111,7 +113,8 @@ export function nextErasureStatus(
       if (cancelledAtMs !== null) return nowMs - cancelledAtMs >= CANCELLED_AFTER_MS ? 'cancelled' : undefined;
       if (passes < (field === 'event_id' ? 1 : 2)) return undefined;
       if (left === 0) return 'done';
-      return unsent === 'deliver' ? 'waiting' : undefined;
+      // The value is needed until it is known whether they have it.
+      return unsent === 'deliver' && unreadable.events === 0 ? 'waiting' : undefined;
     case 'waiting':
       return left === 0 ? 'done' : undefined;
     case 'done':

@@ -32,6 +32,8 @@ export {
   findNextEvents,
   type Place,
   placeToGoOn,
+  retryUnreadable,
+  unreadableToRetry,
 } from './erasures/erasure-events.ts';
 export {
   cancelErasure,

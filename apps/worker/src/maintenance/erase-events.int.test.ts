@@ -9,6 +9,8 @@ import {
   deliveryId,
   type ErasureField,
   type Event,
+  type EventRef,
+  eventIdOf,
   eventRef,
   HOUR_MS,
   newEventId,
@@ -657,6 +659,112 @@ describe('an erasure', () => {
     expect((await loadEvent(store, ref))?.erasedAtMs).toBeDefined();
     expect((await stateOf(id)).counts).toMatchObject({ events: 1, erasedEvents: 1 });
     expect((await runUntil(id, 'done')).counts).toMatchObject({ events: 1, erasedEvents: 1 });
+  });
+  describe('with an event that cannot be read', () => {
+    const keyOf = (ref: string) =>
+      `${partitionPrefix(store, partitionOf(eventIdOf(ref as EventRef), PARTITIONS))}:event:${ref}`;
+    /** Makes an event unreadable; the result makes it readable again. */
+    async function breakEvent(ref: string, text?: string): Promise<() => Promise<unknown>> {
+      const [key, away] = [keyOf(ref), `${keyOf(ref)}`.replace(':event:', ':away:')];
+      await store.redis.rename(key, away);
+      if (text === undefined) await store.redis.sadd(key, 'wrong');
+      else await store.redis.set(key, text);
+      return () => store.redis.rename(away, key);
+    }
+    /** Runs the duty in each partition. Returns what it has thrown. */
+    async function runInSpite(): Promise<string[]> {
+      const errors: string[] = [];
+      for (let partition = 0; partition < PARTITIONS; partition++)
+        await eraseEvents(context)
+          .run(partition)
+          .catch((error: Error) => errors.push(error.message));
+      return errors;
+    }
+    async function runInSpiteUntil(id: string, isReached: (state: Awaited<ReturnType<typeof stateOf>>) => boolean) {
+      const errors: string[] = [];
+      for (let runs = 0; runs < 500; runs++) {
+        const state = await stateOf(id);
+        if (isReached(state)) return { state, errors };
+        errors.push(...(await runInSpite()));
+        clock.advance(61_000);
+      }
+      throw new Error(`Still ${JSON.stringify(await stateOf(id))}`);
+    }
+    const passesOf = async (id: string) => (await erasureProgress(store, id)).passes;
+
+    it.each<[string, 'end' | 'deliver', string | undefined]>([
+      ['of another type', 'end', undefined],
+      ['that no decoder takes', 'end', 'zzz 1 2 \n{}'],
+      ['without a time of acceptance', 'deliver', '0 1\n{}'],
+    ])('%s goes on past it, says so, and ends once it is known whose it is (%s)', async (_, unsent, text) => {
+      const [a, b, other] = [
+        await publish([]),
+        await publish([]),
+        await publish([], { data: { ...data, id: 'ses-2' } }),
+      ];
+      const repairs = [await breakEvent(a.ref, text), await breakEvent(other.ref, text)];
+      const { id } = await start('session_id', 'ses-1', unsent, false);
+      const counted = await runInSpiteUntil(id, ({ status }) => status === 'counted');
+      const ids = [a.event.id, other.event.id];
+      expect(counted.state).toMatchObject({ counts: { events: 1 }, unreadable: { events: 2 } });
+      expect(counted.state.unreadable.ids.toSorted()).toEqual(ids.toSorted());
+      await confirmErasure(store, counted.state, unsent, clock.now(), anna);
+      const late = await publish([]);
+      const ran = await runInSpiteUntil(id, ({ counts }) => counts.erasedEvents === 2);
+      while ((await passesOf(id)) < 2) await runInSpite();
+      clock.advance(61_000);
+      expect([...ran.errors, ...(await runInSpite())].join()).toMatch(/The record of event \S+ can't be read: /);
+      for (const { ref } of [b, late]) expect((await loadEvent(store, ref))?.erasedAtMs).toBeDefined();
+      expect(await stateOf(id)).toMatchObject({ status: 'running', unreadable: { events: 2 } });
+      await repairs[0]!();
+      const found = await runInSpiteUntil(id, ({ unreadable }) => unreadable.events === 1);
+      expect(found.state.status).toBe('running');
+      await repairs[1]!();
+      const { state } = await runInSpiteUntil(id, ({ status }) => status === 'done');
+      expect(state).toMatchObject({ counts: { events: 3, erasedEvents: 3 }, unreadable: { events: 0, ids: [] } });
+      expect((await loadEvent(store, a.ref))?.erasedAtMs).toBeDefined();
+      expect((await loadEvent(store, other.ref))?.erasedAtMs).toBeUndefined();
+      expect((await store.redis.keys(`${store.prefix}:*erasure_*`)).filter((key) => key.includes(id))).toEqual([]);
+    });
+    it('ends once it is gone', async () => {
+      const { ref } = await publish([]);
+      await breakEvent(ref);
+      const { id } = await start('session_id', 'ses-1');
+      await runInSpiteUntil(id, ({ unreadable }) => unreadable.events === 1);
+      while ((await passesOf(id)) < 2) await runInSpite();
+      expect(await stateOf(id)).toMatchObject({ status: 'running', counts: { events: 0 } });
+      await store.redis.del(keyOf(ref));
+      clock.advance(61_000);
+      expect((await runUntil(id, 'done')).counts.events).toBe(0);
+    });
+    it('of its own id waits for it', async () => {
+      const { ref } = await publish([], { id: 'order:1~a' });
+      const repair = await breakEvent(ref);
+      const { id } = await start('event_id', 'order:1~a');
+      await runInSpiteUntil(id, ({ unreadable }) => unreadable.ids.includes('order:1~a'));
+      clock.advance(61_000);
+      expect(await runInSpite()).toEqual([expect.stringContaining("can't be read: WRONGTYPE")]);
+      expect((await stateOf(id)).status).toBe('running');
+      await repair();
+      expect((await runInSpiteUntil(id, ({ status }) => status === 'done')).state.counts.erasedEvents).toBe(1);
+    });
+    it('of another environment does not wait for it', async () => {
+      const { ref } = await publish([], { environment: 'production' });
+      await breakEvent(ref);
+      const request = { field: 'session_id', environment: 'sandbox', unsent: 'end', valueHmac: 'h' } as const;
+      const seal = (id: string) => box.seal('ses-1', id);
+      const erasure = await startErasure(store, { ...request, seal, isConfirmed: true }, clock.now(), anna);
+      expect((await runUntil(erasure!.id, 'done')).counts.events).toBe(0);
+    });
+  });
+  it('counts an event of which a delivery cannot be read, that delivery as one that is not sent', async () => {
+    const addresses = [await subscribe(), await subscribe()];
+    const { ref } = await publish(addresses);
+    const delivery = deliveryId(ref, addresses[0]!);
+    const [key] = (await store.redis.keys(`${store.prefix}:*:delivery:*`)).filter((each) => each.endsWith(delivery));
+    await store.redis.set(key!, 'wrong');
+    const { id } = await start('session_id', 'ses-1', 'end', false);
+    expect((await runUntil(id, 'counted')).counts).toMatchObject({ events: 1, deliveries: 2, unsent: 2 });
   });
   it('begins and ends its last pass though an event that it has found fails in every run', async () => {
     const addresses = [await subscribe(), await subscribe()];

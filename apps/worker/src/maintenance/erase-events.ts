@@ -21,7 +21,9 @@ import {
   type Place,
   placeToGoOn,
   removeOpenErasure,
+  retryUnreadable,
   settleErasure,
+  unreadableToRetry,
 } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
@@ -35,13 +37,15 @@ const MAX_DELIVERIES = 1_000;
 /** Events erased at once. One by one, most of the time would pass between commands. */
 const EVENTS_AT_ONCE = 5;
 
-type Uncounted = Omit<Erasure, 'counts'>;
+type Uncounted = Omit<Erasure, 'counts' | 'unreadable'>;
 
 interface Work {
   erasure: Uncounted;
   events: EventRef[];
   /** Where its pass goes on; undefined if it has none to do here. */
   place: Place | undefined;
+  /** Events that it could not read, and is to try again. */
+  unreadable: EventRef[];
 }
 
 /** Whether events that an erasure has found are to be erased. */
@@ -67,7 +71,9 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const events = erases(erasure) ? await eventsToErase(store, partition, id, clock.now(), MAX_EVENTS) : [];
     const finds = erasure.sealedValue !== undefined && erasure.cancelledAtMs === null;
     const needed = passesNeeded(erasure, clock.now());
-    return { erasure, events, place: finds ? await placeToGoOn(store, id, partition, needed) : undefined };
+    if (!finds) return { erasure, events, place: undefined, unreadable: [] };
+    const place = await placeToGoOn(store, id, partition, needed);
+    return { erasure, events, place, unreadable: await unreadableToRetry(store, partition, id, clock.now()) };
   };
   const erase = async ({ erasure: { id }, events }: Work, shares: number) => {
     let left = Math.ceil(MAX_DELIVERIES / shares);
@@ -104,17 +110,25 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     throwRejections(outcomes);
     return hasEnded || others.length > 0;
   };
-  /** Makes the next steps of all passes, and begins one for those that wait, unless one is under way that gets on. */
+  /**
+   * Tries again what could not be read. Makes the next steps of all passes, and begins one for those that wait, unless
+   * one is under way that gets on.
+   */
   const find = async (works: Work[], partition: number): Promise<PromiseSettledResult<unknown>[]> => {
-    const open = async (erasure: Uncounted, place: Place): Promise<Finder> => ({
+    const open = async ({ erasure, place, unreadable }: Work) => ({
       ...erasure,
       place,
+      unreadable,
       value: secretBox.open(erasure.sealedValue ?? '', erasure.id),
     });
     const opened = await Promise.allSettled(
-      works.flatMap(({ erasure, place }) => (place ? [open(erasure, place)] : [])),
+      works.filter(({ place, unreadable }) => place || unreadable.length > 0).map(open),
     );
-    const finders = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const all = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const retried = await Promise.allSettled(
+      all.map((one) => retryUnreadable(store, partition, one, one.unreadable, clock.now())),
+    );
+    const finders = all.flatMap(({ place, ...one }): Finder[] => (place ? [{ ...one, place }] : []));
     const byId = finders.filter(({ field }) => field === 'event_id');
     const passing = finders.filter(({ field }) => field !== 'event_id');
     const waiting = passing.filter(({ place }) => place.cursor === undefined);
@@ -127,7 +141,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const made = await Promise.allSettled(underWay.map((some) => pass(some, underWay.length)));
     const getsOn = made.some((one) => one.status === 'fulfilled' && one.value);
     const begins = waiting.length > 0 && !getsOn ? [pass(waiting, underWay.length + 1)] : [];
-    return [...opened, ...found, ...made, ...(await Promise.allSettled(begins))];
+    return [...opened, ...retried, ...found, ...made, ...(await Promise.allSettled(begins))];
   };
   const settle = async (id: string) => {
     const { passes, left } = await erasureProgress(store, id);

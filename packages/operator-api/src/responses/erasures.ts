@@ -36,6 +36,12 @@ export const erasureSchema = z
       ended: count.describe('Deliveries that it ended before they were sent'),
       responses: count.describe('Deliveries whose responses it deleted'),
     }),
+    unreadable: z
+      .strictObject({ events: count, ids: z.array(z.string()).describe('Of up to 20 of them') })
+      .optional()
+      .describe(
+        'Stored events that can not be read, so each may have the value: they are tried again every minute, and it does not end before. Left out if there are none',
+      ),
     operator: z.string(),
     confirmed_by: z.string().nullable(),
     created_at: instant,

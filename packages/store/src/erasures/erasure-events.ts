@@ -1,19 +1,30 @@
 /** Finds the events of an erasure, without an index; the steps by which erase-found-event.ts erases one. */
 import {
   chunksOf,
+  ENVIRONMENTS,
+  type Environment,
   type Erasure,
   type EventRef,
   eachInTurn,
+  eventIdOf,
+  eventRef,
   isFinished,
+  jointRef,
   type SearchTerm,
   sessionFacts,
   termsOf,
 } from '@posthorn/core';
 import { Cluster } from 'ioredis';
-import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
+import { decodeNamed, loadReadable, readNamed, separate, UnreadableRecord } from '../decode-named.ts';
+import {
+  keptWhileUnfinishedMs,
+  loadDeliveries,
+  loadExisting,
+  type StoredDelivery,
+} from '../deliveries/delivery-record.ts';
 import { deliveryIdsOf } from '../events/deliveries-of-event.ts';
 import { encodeErased, type StoredEvent } from '../events/event-record.ts';
-import { findEvents, keepEvent, loadExactly, parsingWeight, prefixOfEvent } from '../events/events.ts';
+import { keepEvent, loadExactly, parsingWeight, prefixOfEvent, refsOf } from '../events/events.ts';
 import { entriesToRemove, sessionWith } from '../events/search-index.ts';
 import * as keys from '../keys.ts';
 import { visitInSlices } from '../lists/in-slices.ts';
@@ -30,6 +41,17 @@ const EVENTS_AT_ONCE = 25;
  * milliseconds of Redis.
  */
 const DELIVERIES_AT_ONCE = 100;
+/**
+ * Events that can't be read are beside those to erase, in the partition that looks for them: `UNREADABLE_MARK` and the
+ * reference, with the time of the next try after `UNREADABLE_FROM_MS`. No event to erase is due so late, so none of them
+ * is taken for one, also not by a release that does not know them; and each keeps its erasure from its end.
+ */
+const UNREADABLE_MARK = '!';
+const UNREADABLE_FROM_MS = 1e15;
+/** An event that can't be read is tried again after this. */
+const RETRY_UNREADABLE_MS = 60_000;
+/** Of the events that can't be read, an erasure names this many. */
+const MAX_UNREADABLE_NAMED = 20;
 
 /** What an erasure erases. */
 type Erased = Pick<Erasure, 'id' | 'field' | 'environment'> & { value: string };
@@ -56,6 +78,24 @@ export async function erasureProgress(store: Store, id: string): Promise<{ passe
   const left = await sumPartitions(store, (prefix) => store.redis.zcard(keys.erasureEventsKey(prefix, id)));
   return { passes: Math.min(...passes.map(Number)), left };
 }
+
+/** How many events an erasure can't read, and the ids of some. */
+export async function readUnreadable(store: Store, id: string): Promise<Erasure['unreadable']> {
+  const parts = await Promise.all(
+    scanningPartitions(store).map(async (partition) => {
+      const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
+      const [events, first] = await Promise.all([
+        store.redis.zcount(key, UNREADABLE_FROM_MS, '+inf'),
+        store.redis.zrangebyscore(key, UNREADABLE_FROM_MS, '+inf', 'LIMIT', 0, MAX_UNREADABLE_NAMED),
+      ]);
+      return { events, ids: first.map((member) => eventIdOf(refOfMember(member))) };
+    }),
+  );
+  const ids = parts.flatMap((part) => part.ids);
+  return { events: parts.reduce((sum, part) => sum + part.events, 0), ids: ids.slice(0, MAX_UNREADABLE_NAMED) };
+}
+
+const refOfMember = (member: string) => member.slice(UNREADABLE_MARK.length) as EventRef;
 
 /**
  * How many passes over the events an erasure has done, and where it is in the present one: no cursor before its first
@@ -93,8 +133,9 @@ export async function placeToGoOn(
 
 /** Finds and notes the events of an erasure by event id, without a pass. May be repeated, like `findNextEvents`. */
 export async function findByEventId(store: Store, partition: number, finder: Finder, nowMs: number): Promise<void> {
-  const found = await findEvents(store, finder.value);
-  await noteFound(store, finder, found.filter(matcherOf(finder)), nowMs);
+  const { items, unreadable } = await loadEvents(store, refsOf(finder.value));
+  await noteUnreadable(store, partition, finder, unreadable, nowMs);
+  await noteFound(store, finder, items.filter(matcherOf(finder)), nowMs);
   await moveOn(store, partition, [finder], {}, nowMs);
 }
 
@@ -110,10 +151,11 @@ export async function findNextEvents(
   finders: readonly Finder[],
   nowMs: number,
 ): Promise<{ next: Cursor | undefined; found: (number | undefined)[]; noted: PromiseSettledResult<void> }> {
-  const { events, ...next } = await readNext(store, partition, finders);
+  const { events, unreadable, ...next } = await readNext(store, partition, finders);
   const found: (number | undefined)[] = finders.map(() => undefined);
   const note = async ([i, finder]: [number, Finder]) => {
     const own = events[i] ?? [];
+    await noteUnreadable(store, partition, finder, unreadable, nowMs);
     await noteFound(store, finder, own, nowMs);
     found[i] = own.length;
   };
@@ -140,6 +182,67 @@ async function noteFound(store: Store, { id }: Erased, found: readonly StoredEve
   for (const some of chunksOf(found, EVENTS_AT_ONCE)) await Promise.all(some.map(note));
 }
 
+/** Notes events that may be some of an erasure, but can't be read. */
+async function noteUnreadable(
+  store: Store,
+  partition: number,
+  { id, environment }: Erased,
+  refs: readonly EventRef[],
+  nowMs: number,
+): Promise<void> {
+  const own = refs.filter((ref) => environment === undefined || mayBeOf(ref, environment));
+  if (own.length === 0) return;
+  const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
+  const entries = own.flatMap((ref) => [UNREADABLE_FROM_MS + nowMs, UNREADABLE_MARK + ref]);
+  await store.redis.zadd(key, 'NX', ...entries);
+  await store.redis.pexpire(key, streamLimits(store, nowMs).lifeMs);
+}
+
+/** Whether an event may be of an environment, from its reference alone. */
+function mayBeOf(ref: EventRef, environment: Environment): boolean {
+  const others = ENVIRONMENTS.filter((each) => each !== environment).map((each) => ({
+    id: eventIdOf(ref),
+    environment: each,
+  }));
+  return !others.some((other) => ref === eventRef(other) || ref === jointRef(other));
+}
+
+/** The events that an erasure could not read, and is to try again by now: some of them. */
+export async function unreadableToRetry(
+  store: Store,
+  partition: number,
+  id: string,
+  nowMs: number,
+): Promise<EventRef[]> {
+  if (!scanningPartitions(store).includes(partition)) return [];
+  const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
+  const [from, to] = [UNREADABLE_FROM_MS, UNREADABLE_FROM_MS + nowMs];
+  return (await store.redis.zrangebyscore(key, from, to, 'LIMIT', 0, EVENTS_AT_ONCE)).map(refOfMember);
+}
+
+/**
+ * Tries events again that an erasure could not read: notes those that match, and forgets what it knows by now. Throws if
+ * one still can't be read; that is tried again later. May be repeated, and done by several processes at once.
+ */
+export async function retryUnreadable(
+  store: Store,
+  partition: number,
+  erased: Erased,
+  refs: readonly EventRef[],
+  nowMs: number,
+): Promise<void> {
+  const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), erased.id);
+  const isWanted = matcherOf(erased);
+  await eachInTurn(refs, async (ref) => {
+    const member = UNREADABLE_MARK + ref;
+    // First, so that one that fails in another way does not keep the others from their turn.
+    await store.redis.zadd(key, 'XX', UNREADABLE_FROM_MS + nowMs + RETRY_UNREADABLE_MS, member);
+    const stored = await readEvent(store, ref);
+    if (stored && isWanted(stored)) await noteFound(store, erased, [stored], nowMs);
+    await store.redis.zrem(key, member);
+  });
+}
+
 /** Moves erasures on from the cursor that they share, or ends their pass if there is no next one. */
 async function moveOn(
   store: Store,
@@ -158,11 +261,12 @@ async function moveOn(
 }
 
 /**
- * A part of a pass: the events in it that match each of the finders, and where the next part begins; no cursor at the
- * end.
+ * A part of a pass: the events in it that match each of the finders, those that can't be read, and where the next part
+ * begins; no cursor at the end.
  */
 interface Part extends Cursor {
   events: StoredEvent[][];
+  unreadable: EventRef[];
 }
 
 async function readNext(store: Store, partition: number, finders: readonly Finder[]): Promise<Part> {
@@ -172,18 +276,34 @@ async function readNext(store: Store, partition: number, finders: readonly Finde
   const values = { cursor, run, pattern, limit: KEYS_AT_ONCE };
   const found = await runScript(store, 'scanEvents', keys.partitionPrefix(store, partition), values);
   const wanted = finders.map((finder) => ({ isWanted: matcherOf(finder), events: [] as StoredEvent[] }));
-  const events = wanted.map((each) => each.events);
-  if (found.cursor === 'restart') return { events, cursor: '0', run: found.run };
+  const part: Part = { events: wanted.map((each) => each.events), unreadable: [] };
+  if (found.cursor === 'restart') return { ...part, cursor: '0', run: found.run };
   const compare = (stored: StoredEvent) => {
     for (const each of wanted) if (each.isWanted(stored)) each.events.push(stored);
   };
   for (const some of chunksOf(found.keys, EVENTS_AT_ONCE)) {
     const refs = some.flatMap((key) => refOf(store, key));
-    const loaded = await Promise.all(refs.map((ref) => loadExactly(store, ref)));
-    const existing = loaded.filter((stored) => stored !== undefined);
-    await visitInSlices(existing, compare, (stored) => finders.length * parsingWeight(stored));
+    const { items, unreadable } = await loadEvents(store, refs);
+    part.unreadable.push(...unreadable);
+    await visitInSlices(items, compare, (stored) => finders.length * parsingWeight(stored));
   }
-  return found.cursor === '0' ? { events } : { events, cursor: found.cursor, run: found.run };
+  return found.cursor === '0' ? part : { ...part, cursor: found.cursor, run: found.run };
+}
+
+/** The events with these references that exist, and the references of those that can't be read. */
+async function loadEvents(
+  store: Store,
+  refs: readonly EventRef[],
+): Promise<{ items: StoredEvent[]; unreadable: EventRef[] }> {
+  const load = (some: EventRef[]) => Promise.all(some.map((ref) => readEvent(store, ref)));
+  const { items, unreadable } = separate(await loadReadable(load, [...refs]));
+  return { items, unreadable: unreadable.map(({ id }) => id as EventRef) };
+}
+
+/** The event under a reference. Throws `UnreadableRecord`, with the reference as its id. */
+async function readEvent(store: Store, ref: EventRef): Promise<StoredEvent | undefined> {
+  const stored = await readNamed('event', ref, loadExactly(store, ref));
+  return decodeNamed('event', ref, () => stored);
 }
 
 /** The reference in the key of an event. */
@@ -221,9 +341,14 @@ export async function* deliveriesToErase(
 
 async function countDeliveries(store: Store, stored: StoredEvent): Promise<{ deliveries: number; unsent: number }> {
   const counts = { deliveries: 0, unsent: 0 };
-  for await (const part of deliveriesToErase(store, stored)) {
-    counts.deliveries += part.length;
-    counts.unsent += part.filter(({ status }) => !isFinished(status)).length;
+  const load = (ids: string[]) => loadDeliveries(store, ids);
+  for (const part of chunksOf(stored.subscriptionIds, DELIVERIES_AT_ONCE)) {
+    const loaded = await loadReadable(load, await deliveryIdsOf(store, stored.ref, part));
+    const existing = loaded.filter((delivery) => delivery !== undefined);
+    // One that can't be read must not hold up the pass. It counts as unsent; erasing its event fails until it can.
+    const isUnsent = (one: (typeof existing)[number]) => one instanceof UnreadableRecord || !isFinished(one.status);
+    counts.deliveries += existing.length;
+    counts.unsent += existing.filter(isUnsent).length;
   }
   return counts;
 }

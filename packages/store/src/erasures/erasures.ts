@@ -18,6 +18,7 @@ import { decodeNamed, readNamed, wordOf } from '../decode-named.ts';
 import * as keys from '../keys.ts';
 import { fieldList, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
+import { readUnreadable } from './erasure-events.ts';
 
 /** Erasures that have not ended, at most: each event of a pass is compared with all of them. */
 export const MAX_OPEN_ERASURES = 20;
@@ -56,7 +57,7 @@ export async function startErasure(
     created_at: nowMs,
     ...confirmed,
   };
-  const erasure = decodeErasure(id, stringsOf(record), NO_COUNTS);
+  const erasure = decodeErasure(id, stringsOf(record), NO_COUNTS, NONE_UNREADABLE);
   const isStarted = await runScript(store, 'startErasure', first(store), {
     id,
     maxOpen: MAX_OPEN_ERASURES,
@@ -209,16 +210,20 @@ export async function loadErasures(store: Store, ids: readonly string[]): Promis
     ids.map(async (id) => {
       const record = await readRecord(store, id);
       if (!record) return undefined;
-      const hasEnded = record.finished_at !== undefined;
-      return decodeErasure(id, record, hasEnded ? countsOfFields(record) : await readCounts(store, id));
+      if (record.finished_at !== undefined) return decodeErasure(id, record, countsOfFields(record), NONE_UNREADABLE);
+      const [counts, unreadable] = await Promise.all([readCounts(store, id), readUnreadable(store, id)]);
+      return decodeErasure(id, record, counts, unreadable);
     }),
   );
 }
 
-/** An erasure without its counts, which are in all partitions; undefined if it does not exist (any more). */
-export async function loadUncounted(store: Store, id: string): Promise<Omit<Erasure, 'counts'> | undefined> {
+/** An erasure without what is in other keys; undefined if it does not exist (any more). */
+export async function loadUncounted(
+  store: Store,
+  id: string,
+): Promise<Omit<Erasure, 'counts' | 'unreadable'> | undefined> {
   const record = await readRecord(store, id);
-  return record && decodeErasure(id, record, NO_COUNTS);
+  return record && decodeErasure(id, record, NO_COUNTS, NONE_UNREADABLE);
 }
 
 async function readRecord(store: Store, id: string): Promise<Record<string, string> | undefined> {
@@ -247,6 +252,7 @@ const COUNT_FIELDS = {
 } as const satisfies Record<keyof ErasureCounts, string>;
 const COUNT_NAMES = Object.keys(COUNT_FIELDS) as (keyof ErasureCounts)[];
 const NO_COUNTS = countsOfFields({});
+const NONE_UNREADABLE: Erasure['unreadable'] = { events: 0, ids: [] };
 
 function countsOfFields(record: Record<string, string>): ErasureCounts {
   const counts = COUNT_NAMES.map((name) => [name, Number(record[COUNT_FIELDS[name]] ?? 0)]);
@@ -261,7 +267,12 @@ function stringsOf(record: Record<string, string | number>): Record<string, stri
   return Object.fromEntries(Object.entries(record).map(([field, value]) => [field, String(value)]));
 }
 
-function decodeErasure(id: string, record: Record<string, string>, counts: ErasureCounts): Erasure {
+function decodeErasure(
+  id: string,
+  record: Record<string, string>,
+  counts: ErasureCounts,
+  unreadable: Erasure['unreadable'],
+): Erasure {
   const time = (text: string | undefined) => (text === undefined ? null : Number(text));
   return decodeNamed('erasure', id, () => ({
     id,
@@ -272,6 +283,7 @@ function decodeErasure(id: string, record: Record<string, string>, counts: Erasu
     valueHmac: record.hmac ?? '',
     sealedValue: record.sealed,
     counts,
+    unreadable,
     operator: record.operator ?? '',
     confirmedBy: record.confirmed_by ?? null,
     createdAtMs: Number(record.created_at),

@@ -11,7 +11,7 @@ import { askFirst } from '../parts/confirm.ts';
 import { erasureFields, unsentTexts } from '../parts/erasure.ts';
 import { Facts, FigureCard, Note, PageBody, Section } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
-import { Loaded } from '../parts/states.tsx';
+import { Loaded, UnreadableNotice } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useChange, useErasure, usePost } from '../queries.ts';
@@ -34,7 +34,7 @@ export function ErasurePage() {
 }
 
 function Content({ erasure }: { erasure: Erasure }) {
-  const { found, erased, status } = erasure;
+  const { found, erased, status, unreadable } = erasure;
   const isOpen = status === 'counting' || status === 'counted';
   return (
     <Stack>
@@ -47,6 +47,13 @@ function Content({ erasure }: { erasure: Erasure }) {
           {cannotGoOn(erasure) && <CancelRunning id={erasure.id} />}
         </Stack>
       </Section>
+      {unreadable && (
+        <UnreadableNotice
+          title={`${amountText(unreadable.events, 'stored event')} can't be read, and may have the value: the erasure waits for ${unreadable.events === 1 ? 'it' : 'them'}`}
+          ids={unreadable.ids}
+          count={unreadable.events}
+        />
+      )}
       <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
         <FigureCard label="Events found" value={countText(found.events)} />
         {isOpen ? (
