@@ -483,6 +483,12 @@ describe('a subscription', () => {
     await heading.getByText(`${url.slice(0, 160)}…`).waitFor();
     await page.getByRole('definition').getByText(url, { exact: true }).waitFor();
     expect(await overflow()).toBe(0);
+    // As large as a window is with a zoom of 200 %.
+    await page.setViewportSize({ width: 640, height: 450 });
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    const keep = await page.getByRole('button', { name: 'Keep it' }).boundingBox();
+    expect(keep!.y + keep!.height).toBeLessThan(450);
     await page.goto(`/subscriptions/${body.id}/signature`);
     await page.getByRole('link', { name: start }).waitFor();
     await page.getByLabel('Header Service-Signature').waitFor();

@@ -22,6 +22,8 @@ export const theme = createTheme({
   components: {
     DateTimePicker: { defaultProps: { clearable: true } },
     Drawer: { defaultProps: closable },
+    // A menu that is higher than the window scrolls itself: if the window scrolled, the menu would close.
+    Menu: { defaultProps: { middlewares: { size: true } }, styles: { dropdown: { overflowY: 'auto' } } },
     Modal: { defaultProps: closable },
     MultiSelect: scrollingOptions,
     Notification: { defaultProps: closable },

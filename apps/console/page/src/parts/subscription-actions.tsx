@@ -53,10 +53,15 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
     askFirst({
       title: 'Delete this subscription?',
       children: (
-        <Text size="sm">
-          Nothing more is sent to <b>{url}</b>. Deliveries that have not ended yet
-          {held > 0 && `, ${countText(held)} of them held,`} fail and can't be replayed. This can't be undone.
-        </Text>
+        <>
+          <Text size="sm" fw={600} mb="xs" lineClamp={3} style={{ overflowWrap: 'anywhere' }}>
+            {url}
+          </Text>
+          <Text size="sm">
+            Nothing more is sent to it. Deliveries that have not ended yet
+            {held > 0 && `, ${countText(held)} of them held,`} fail and can't be replayed. This can't be undone.
+          </Text>
+        </>
       ),
       labels: { confirm: 'Delete it', cancel: 'Keep it' },
       confirmProps: { color: 'red' },
