@@ -110,6 +110,24 @@ describe('a list', () => {
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
+  it('shows its first rows with the answer that has them, and reads nothing again for that', async () => {
+    const { id } = await ownSubscription(await ownReceiver());
+    const { page } = await signedIn();
+    await page.goto(`/deliveries?subscription_id=${id}`);
+    await page.getByText('No matching deliveries').waitFor();
+    let isRead = false;
+    await page.route('**/v1/deliveries?*', async (route) => {
+      // What is asked for afterwards has no answer.
+      if (isRead) return;
+      const response = await route.fetch();
+      const json = await response.json();
+      isRead = json.data.length > 0;
+      await route.fulfill({ response, json });
+    });
+    await publish(1);
+    await page.getByRole('row').nth(1).waitFor();
+  });
+
   it('refreshes its rows in place, and shows the first one by itself', async () => {
     const to = await ownReceiver();
     const { id } = await ownSubscription(to);

@@ -62,10 +62,10 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   const showNewest = () => queryClient.setQueryData(queryKey, { pages: [newest.data], pageParams: [null] });
   // In an empty list, the first rows appear by themselves: they move no row that the user is reading.
   const isFirst = live !== null && live.rows.length === 0 && live.added > 0;
-  const refetchList = list.refetch;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, with what has just been read
   useEffect(() => {
-    if (isFirst) void refetchList();
-  }, [isFirst, refetchList]);
+    if (isFirst) showNewest();
+  }, [isFirst]);
   const listError = list.isFetchNextPageError ? null : list.error;
   const total = isNewer ? newest.data.total : list.data?.total;
   return {
@@ -73,7 +73,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     data: live?.rows ?? list.data?.rows,
     error: newest.error ?? listError,
     moreError: list.isFetchNextPageError && !list.isFetchingNextPage ? list.error : null,
-    refetch: listError ? refetchList : newest.refetch,
+    refetch: listError ? list.refetch : newest.refetch,
     total,
     // Those on later pages are not read again with the newest.
     unreadable: [...new Set([...(isNewer ? (newest.data.unreadable ?? []) : []), ...(list.data?.unreadable ?? [])])],
