@@ -117,6 +117,8 @@ export async function openVisit(
         await eventually('all answers', () => underWay.size === 0);
         return answered.slice(before).some((url) => url.includes(call)) && !(await staleMark.isVisible());
       });
+      // The page has received these answers, but may not have read them yet. It reads this one after them.
+      await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
       return await page.evaluate(() => Date.now());
     },
     /** Runs `work`; if it fails, the error includes what the page showed, and its last calls. */

@@ -567,8 +567,9 @@ describe('deliveries that wait for a retry', () => {
     await page.getByRole('button', { name: 'Try all now' }).click();
     await page.getByText('Deliveries to addresses that are not active keep').waitFor();
     expect(await accessibilityFindings()).toEqual([]);
-    await page.getByRole('button', { name: 'Try them now' }).click();
-    await page.getByText('The next attempts of 2 deliveries will be made now.').waitFor();
+    await confirmed(page, 'The next attempts of 2 deliveries will be made now.', () =>
+      page.getByRole('button', { name: 'Try them now' }).click(),
+    );
     await eventually('those of one to succeed', async () => (await waiting()) === 2);
     expect(await ofRetries.deliveries(`status=waiting_for_retry&subscription_id=${other.id}`)).toHaveLength(2);
     await page.goto(`${ofRetries.consoleUrl}/deliveries`);

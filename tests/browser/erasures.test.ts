@@ -3,6 +3,7 @@ import { expect, it } from '@jest/globals';
 import { eventually, fakeClock, isDelivery } from '@posthorn/testing';
 import { ownReceiver, ownWorld } from '../own.ts';
 import { sampleEvent } from '../world.ts';
+import { confirmed } from './browser.ts';
 import { atOverview, newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
 
 it('an event is counted, erased after a confirmation, and then shown as erased, with its deliveries', async () => {
@@ -124,8 +125,9 @@ it('an erasure that waits for held deliveries can end them', async () => {
   await page.getByText("This can't be undone").waitFor();
   expect(await accessibilityFindings()).toEqual([]);
   await screenshot('end-deliveries');
-  await page.getByRole('button', { name: 'End them' }).click();
-  await page.getByText('The deliveries are being ended.').waitFor();
+  await confirmed(page, 'The deliveries are being ended.', () =>
+    page.getByRole('button', { name: 'End them' }).click(),
+  );
   clock.advance(11_000);
   await page.getByText('Done: the payload of 1 event is erased.').waitFor();
   const [delivery] = await own.deliveries(`event_id=${event.id}`);

@@ -96,8 +96,9 @@ const tasks: Record<number, (page: Page, customer: Customer) => Promise<void>> =
   async 4(page, customer) {
     customer.repair();
     await openDelivery(page, customer);
-    await page.getByRole('button', { name: 'Replay', exact: true }).click();
-    await page.getByText('Replayed: this is the new delivery.').waitFor();
+    await confirmed(page, 'Replayed: this is the new delivery.', () =>
+      page.getByRole('button', { name: 'Replay', exact: true }).click(),
+    );
     await page.getByText('Succeeded').first().waitFor();
   },
   // Replay all failed deliveries of an address.

@@ -522,8 +522,9 @@ describe('a subscription', () => {
     const { page } = await signedIn();
     await page.goto('/subscriptions?status=paused');
     await page.getByRole('button', { name: 'Resume all' }).click();
-    await page.getByRole('button', { name: 'Resume them' }).click();
-    await page.getByText('Resumed 1 address. Of what is held').waitFor();
+    await confirmed(page, 'Resumed 1 address. Of what is held', () =>
+      page.getByRole('button', { name: 'Resume them' }).click(),
+    );
     expect(await on.subscription(failed.id)).toMatchObject({ status: 'active' });
     expect(await on.subscription(other.id)).toMatchObject({ status: 'paused', status_reason: 'operator' });
   });
