@@ -48,6 +48,11 @@ export async function holdBack(page: Page, url: string | RegExp, method?: string
   return mayGoOn.resolve;
 }
 
+/** Waits until the page has read all answers that it has received: it reads one more after them. */
+export async function readAll(page: Page): Promise<void> {
+  await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
+}
+
 export type Visit = Awaited<ReturnType<typeof openVisit>>;
 
 /**
@@ -117,8 +122,7 @@ export async function openVisit(
         await eventually('all answers', () => underWay.size === 0);
         return answered.slice(before).some((url) => url.includes(call)) && !(await staleMark.isVisible());
       });
-      // The page has received these answers, but may not have read them yet. It reads this one after them.
-      await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
+      await readAll(page);
       return await page.evaluate(() => Date.now());
     },
     /** Runs `work`; if it fails, the error includes what the page showed, and its last calls. */

@@ -1,9 +1,10 @@
 /** Lists under traffic, and data that the console does not refresh any more. */
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
+import { readAll } from './browser.ts';
 import { on, ownSubscription, signedIn } from './own-visit.ts';
 
 const publish = (count: number) => on.publishBatch(Array.from({ length: count }, () => sampleEvent()));
@@ -184,6 +185,28 @@ describe('data that is not refreshed any more', () => {
     // This also lets the calls go that hang.
     await page.unroute('**/v1/subscriptions*');
     await mark.waitFor({ state: 'hidden' });
+  });
+
+  it('is not marked between two answers that are slow', async () => {
+    const { page, staleMark: mark, stopClock } = await signedIn();
+    await page.clock.install();
+    await page.goto('/subscriptions');
+    await page.getByRole('heading', { name: 'Subscriptions' }).waitFor();
+    await stopClock('/v1/subscriptions');
+    const held: Route[] = [];
+    await page.route('**/v1/subscriptions*', (route) => void held.push(route));
+    await page.clock.runFor(6_000);
+    await mark.waitFor();
+    await eventually('the call', () => held.length === 1);
+    const answered = page.waitForResponse('**/v1/subscriptions*');
+    await held[0]!.continue();
+    await (await answered).finished();
+    await readAll(page);
+    await page.clock.runFor(4_000);
+    await mark.waitFor({ state: 'hidden' });
+    await page.clock.runFor(6_000);
+    await mark.waitFor();
+    await page.clock.resume();
   });
 
   it('is marked also if the clock of the browser is set back meanwhile', async () => {

@@ -7,7 +7,8 @@ import { byConsole } from '../clock.ts';
 import { Instant } from './time.tsx';
 
 /**
- * Data that is due every 2 s and older than this is stale. With the interval of the checks, it is marked within 3 s.
+ * Data that is due every 2 s and older than this is stale. With the interval of the checks, it is marked within 3 s. On
+ * a slow network the mark would come and go, so the time that the last answer took is added.
  */
 const STALE_MS = 2_750;
 const CHECK_MS = 250;
@@ -32,13 +33,21 @@ export function Freshness() {
       visibleSinceMs = performance.now();
     };
     // By a time that goes on when the browser's clock is set back. What is not in it was read before this began.
-    const answeredAtMs = new WeakMap<Query, number>();
+    const answers = new WeakMap<Query, { atMs: number; tookMs: number }>();
+    const askedAtMs = new WeakMap<Query, number>();
     const unsubscribe = cache.subscribe((event) => {
-      if (event.type === 'updated' && event.action.type === 'success') answeredAtMs.set(event.query, performance.now());
+      if (event.type !== 'updated') return;
+      const atMs = performance.now();
+      if (event.action.type === 'fetch') askedAtMs.set(event.query, atMs);
+      if (event.action.type !== 'success') return;
+      answers.set(event.query, { atMs, tookMs: atMs - (askedAtMs.get(event.query) ?? atMs) });
+      askedAtMs.delete(event.query);
     });
     const check = () => {
-      const isStale = (query: Query) =>
-        performance.now() - Math.max(visibleSinceMs, answeredAtMs.get(query) ?? 0) > STALE_MS;
+      const isStale = (query: Query) => {
+        const { atMs, tookMs } = answers.get(query) ?? { atMs: 0, tookMs: 0 };
+        return performance.now() - Math.max(visibleSinceMs, atMs) > STALE_MS + tookMs;
+      };
       const found = findStale(cache, isStale);
       setStale((before) => (before?.at === found?.at && before?.reason === found?.reason ? before : found));
     };
