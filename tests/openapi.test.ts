@@ -120,6 +120,7 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
         ...tooMany,
         403: ['forbidden_csrf'],
         409: ['conflict'],
+        503: ['unavailable', 'overloaded', 'not_changed', 'Retry-After'],
       });
       expect(Object.keys(problemsOf('get', '/v1/subscriptions'))).toEqual(['401', '422', '429', '503']);
     }

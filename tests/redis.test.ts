@@ -249,7 +249,7 @@ describe('with a Redis that', () => {
     await eventually('the change', async () => (await list()).length === 2);
   });
 
-  it('is a replica after a failover, and no response says that a change may have been made', async () => {
+  it('is a replica after a failover, and the response says that nothing was changed', async () => {
     const redis = await redisServer();
     const { operate, to } = await system({ REDIS_URL: redis.url, OPERATOR_RATE_LIMIT: '0' });
     const client = ownClient({ REDIS_URL: redis.url });
@@ -257,7 +257,10 @@ describe('with a Redis that', () => {
     const body = { url: `${to.url}refused`, event_types: 'all', environment: 'both' };
     expect(await operate('POST', '/v1/subscriptions', body)).toMatchObject({
       status: 503,
-      body: { detail: "Storage is unavailable: READONLY You can't write against a read only replica." },
+      body: {
+        code: 'not_changed',
+        detail: "Storage is unavailable: READONLY You can't write against a read only replica. Nothing was changed.",
+      },
     });
     await client.call('REPLICAOF', 'NO', 'ONE');
     expect((await operate('GET', '/v1/subscriptions')).body.data).toHaveLength(1);

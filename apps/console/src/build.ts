@@ -31,7 +31,7 @@ import {
 } from '@posthorn/runtime';
 import { createOneOffSender, createResolver } from '@posthorn/sender';
 import { createFingerprints, createSecretBox } from '@posthorn/signing';
-import { checkSecrets, createDirectory, decodePublished } from '@posthorn/store';
+import { checkSecrets, createDirectory, decodePublished, knowingChanges } from '@posthorn/store';
 import type { RequestHandler } from 'express';
 import { bullBoardRoutes } from './bull-board.ts';
 import type { ConsoleSettings } from './config.ts';
@@ -175,7 +175,8 @@ function createOperatorApi(context: ConsoleContext, guards: RequestHandler[]): A
       },
     },
     guards,
-    changeProblems: ['forbidden_csrf'],
+    changeProblems: ['forbidden_csrf', 'not_changed'],
+    change: knowingChanges,
     webhooks: webhooks(),
   });
   sessionRoutes(api, context);

@@ -1,6 +1,6 @@
 /** Tells operators why the storage is unavailable, and which partitions of a Redis Cluster are, and where. */
-import { AppError, StorageUnavailable } from '@posthorn/core';
-import { callerName, storageUnavailable } from '@posthorn/http';
+import { AppError, ChangeFailed, StorageUnavailable } from '@posthorn/core';
+import { callerName, storageUnavailable, toAppError } from '@posthorn/http';
 import { shareResult } from '@posthorn/runtime';
 import { findUnavailable, type Store, type UnavailablePartition } from '@posthorn/store';
 import type { ErrorRequestHandler } from 'express';
@@ -28,23 +28,42 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
 
 /**
  * Passes errors on. Where the storage is unavailable, an operator's 503 says why; where only some partitions are, also
- * which, and what still works. A change that got no reply may have been made all the same: Redis may only be slow. One
- * that Redis has refused with a reply, as a replica does, was not.
+ * which, and what still works. It also says what became of a change: one that got no reply may have been made all the
+ * same, since Redis may only be slow. `not_changed` means that nothing was changed.
  */
 export function storageProblem(store: Store): ErrorRequestHandler {
   const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
   return async (error, { method }, response, _next) => {
-    if (!(error instanceof StorageUnavailable) || callerName(response) === '') throw error;
-    const isRefused = error.cause?.name === 'ReplyError';
-    const also = method === 'GET' || isRefused ? '' : ' The change may have been made: look before you repeat it.';
+    if (callerName(response) === '' || error instanceof AppError) throw error;
+    if (!(error instanceof StorageUnavailable)) throw method === 'GET' ? error : bugInChange(error);
+    const { code, also } = method === 'GET' ? { code: 'unavailable' as const, also: '' } : outcomeOf(error);
     const unavailable = await find();
     if (unavailable.length === 0 || unavailable.length === store.partitions) {
-      throw storageUnavailable(error, `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}${also}`);
+      const { publicMessage } = storageUnavailable(
+        error,
+        `Storage is unavailable: ${error.message.replace(/\.?$/, '.')}`,
+      );
+      throw new AppError(code, publicMessage + also, { cause: error, retryAfterS: 5 });
     }
     const which = describeUnavailable(store, unavailable);
     const detail = `A part of the storage is unavailable: ${which}. ${await othersOf(store)}${also}`;
-    throw new AppError('unavailable', detail, { cause: error, retryAfterS: 5 });
+    throw new AppError(code, detail, { cause: error, retryAfterS: 5 });
   };
+}
+
+const MAY_BE_MADE = ' The change may have been made: look before you repeat it.';
+
+/** The error of a change that has failed because of a bug. */
+function bugInChange(cause: unknown): AppError {
+  const { code, publicMessage } = toAppError(cause);
+  return new AppError(code, publicMessage + (code === 'internal' ? MAY_BE_MADE : ''), { cause });
+}
+
+/** What became of the change that failed. */
+function outcomeOf(error: StorageUnavailable): { code: 'unavailable' | 'not_changed'; also: string } {
+  if (!(error instanceof ChangeFailed)) return { code: 'unavailable', also: MAY_BE_MADE };
+  if (error.made === undefined) return { code: 'not_changed', also: ' Nothing was changed.' };
+  return { code: 'unavailable', also: ` ${error.made}` };
 }
 
 /**

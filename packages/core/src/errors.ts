@@ -22,6 +22,7 @@ export const errorCodes = {
   overloaded: { status: 503, title: 'Too many requests in flight; nothing was accepted' },
   // Not "nothing was accepted": a command without a reply may have been applied.
   unavailable: { status: 503, title: 'Storage is unavailable' },
+  not_changed: { status: 503, title: 'Storage is unavailable; nothing was changed' },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 export type ErrorCode = keyof typeof errorCodes;
@@ -86,11 +87,25 @@ export class StorageUnavailable extends Error {
   override name = 'StorageUnavailable';
   override readonly cause: (Error & { code?: unknown }) | undefined;
   readonly code: unknown;
+  /** Whether it is certain that the command was not applied. */
+  readonly isRefusal: boolean;
 
-  constructor(message: string, cause?: Error) {
+  constructor(message: string, cause?: Error, { isRefusal = false } = {}) {
     super(message);
     this.cause = cause;
     this.code = this.cause?.code;
+    this.isRefusal = isRefusal;
+  }
+}
+
+/** A change that failed because of the storage, and of which it is known how much was made before. */
+export class ChangeFailed extends StorageUnavailable {
+  /** What was made, and whether to repeat the call, in sentences for the caller; undefined: nothing was changed. */
+  readonly made: string | undefined;
+
+  constructor({ message, cause, isRefusal }: StorageUnavailable, made?: string) {
+    super(message, cause, { isRefusal });
+    this.made = made;
   }
 }
 

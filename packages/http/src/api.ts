@@ -96,12 +96,14 @@ export function createApi(options: {
   security: NonNullable<ZodOpenApiComponentsObject['securitySchemes']>;
   /** Middleware that runs first on routes that are not open. */
   guards?: RequestHandler[];
-  /** Codes of problems of the guards for calls other than GET. */
+  /** Codes of problems that calls other than GET may have. */
   changeProblems?: readonly ErrorCode[];
+  /** Makes the calls other than GET: `handle` is that of the route. */
+  change?: <T>(handle: () => Promise<T>) => Promise<T>;
   /** What the service sends to others. */
   webhooks?: ZodOpenApiPathsObject;
 }) {
-  const { title, description, guards = [], changeProblems = [] } = options;
+  const { title, description, guards = [], changeProblems = [], change = (handle) => handle() } = options;
   const router = Router();
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   const tags = new Set<string>();
@@ -127,7 +129,8 @@ export function createApi(options: {
           path: string,
           route: Route<P, Q, B>,
         ): void => {
-          const handlers = [...(route.open ? [] : guards), ...middleware(route, bodies)];
+          const call = method === 'get' ? <T>(handle: () => Promise<T>) => handle() : change;
+          const handlers = [...(route.open ? [] : guards), ...middleware(route, bodies, call)];
           router[method](path.replace(/\{(\w+)\}/g, ':$1'), ...handlers);
           if (!route.params) direct.set(`${method.toUpperCase()} ${path}`, handlers);
           const more = method === 'get' || route.open ? [] : changeProblems;
@@ -171,6 +174,7 @@ function withOpenResponses(parts: ZodOpenApiObject): ReturnType<typeof createDoc
 function middleware<P extends Fields, Q extends Fields, B extends Body>(
   route: Route<P, Q, B>,
   bodies: BodyBudget,
+  call: <T>(handle: () => Promise<T>) => Promise<T>,
 ): RequestHandler[] {
   const { open, bodyBudget, turnFor, optionalBody: optional = false } = route;
   const maxBytes = Math.min(route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES), MAX_ADMITTED_BYTES);
@@ -178,7 +182,8 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   const defaultStatus = Number(Object.keys(route.responses)[0]);
   const handle = async (request: Request, response: Response) => {
     response.status(defaultStatus);
-    const body = await route.handle({ ...parse(route, request), caller: callerName(response), request, response });
+    const input = { ...parse(route, request), caller: callerName(response), request, response };
+    const body = await call(() => route.handle(input));
     if (response.headersSent) return;
     if (body === undefined) response.end();
     else sendJson(response, body);

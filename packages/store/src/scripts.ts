@@ -4,6 +4,7 @@
  */
 import { ERASURE_STATUSES, type EventRef, REPLAY_STATUSES } from '@posthorn/core';
 import type { Cluster, Redis } from 'ioredis';
+import { countingChange } from './changes.ts';
 import { HELD_NOW } from './constants.ts';
 import { FIRST_FORMAT } from './format/formats.ts';
 import type { StoredFormat } from './format/stored-format.ts';
@@ -230,6 +231,18 @@ export function fieldList(
   return Object.entries(record).map(([field, value]) => ({ field, value }));
 }
 
+/** The scripts of the console that change nothing that an operator sees. */
+const CHANGE_NOTHING: ReadonlySet<ScriptName> = new Set<ScriptName>([
+  'aliveWorkers',
+  'findOldestPending',
+  'joinInstallation',
+  'keepJoint',
+  'readChanges',
+  'readInstallation',
+  'readListed',
+  'scanListed',
+]);
+
 const texts = new Map<string, string>();
 /** The scripts that are sent the stored format, as their first argument. */
 export const withFormat = new Set<string>();
@@ -260,9 +273,10 @@ export async function runScript<N extends ScriptName>(
   if (unconfirmed) await unconfirmed;
   const args = encodeArguments(script, values);
   if (withFormat.has(name)) args.unshift(store.format?.current() ?? FIRST_FORMAT);
+  const send = () => commands[commandName(name)]!(prefix, ...args);
   let reply: unknown;
   try {
-    reply = await commands[commandName(name)]!(prefix, ...args);
+    reply = await (CHANGE_NOTHING.has(name) ? send() : countingChange(send));
   } catch (error) {
     throw nameLine(error, name);
   }

@@ -119,13 +119,21 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
 
 /**
  * Changes page by page all that the filters match, since a call looks at a limited number. Resolves with the results.
+ * The error of a call also says what the calls before it have done, in the words of `textOf`.
  */
-export async function changeAll<T>(path: string, filters: QueryParameters): Promise<T[]> {
+export async function changeAll<T>(
+  path: string,
+  filters: QueryParameters,
+  textOf: (results: readonly T[]) => string,
+): Promise<T[]> {
   const results: T[] = [];
   let cursor: string | undefined;
   do {
     const body = givenOf({ ...filters, cursor });
-    const { data, next_cursor: next } = await call<Page<T>>('POST', path, body);
+    const { data, next_cursor: next } = await call<Page<T>>('POST', path, body).catch((error: unknown) => {
+      if (results.length === 0 || !(error instanceof ApiError)) throw error;
+      throw new ApiError(error.status, `${error.message} Before that: ${textOf(results)}`, error.fields);
+    });
     results.push(...data);
     cursor = next ?? undefined;
   } while (cursor !== undefined);

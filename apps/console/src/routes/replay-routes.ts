@@ -13,6 +13,7 @@ import {
   startedReplaySchema,
 } from '@posthorn/operator-api';
 import {
+  afterChange,
   cancelBatch,
   cancelReplay,
   continueReplay,
@@ -143,7 +144,7 @@ function batchRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
     async handle({ params: { id }, caller }) {
       if (!(await cancelBatch(store, id, clock.now(), caller))) missing('batch of bulk replays');
       logger.info({ batch_id: id, operator: caller }, 'replay_batch.cancelled');
-      return await readBatch(id);
+      return await afterChange('The batch is cancelled. The call may be repeated.', readBatch(id));
     },
   });
 }

@@ -8,6 +8,7 @@ import {
   type ResumeResult,
 } from '@posthorn/operator-api';
 import { loadSubscriptions, type StoredSubscription } from '@posthorn/store';
+import { allParts } from '../all-parts.ts';
 import { change, subscriptionRoute } from '../change-subscription.ts';
 import type { ConsoleContext } from '../context.ts';
 import { serializeSubscription } from '../serialize.ts';
@@ -30,7 +31,7 @@ export function resumeRoutes(api: Api, context: ConsoleContext): void {
   subscriptions.post('/v1/subscriptions/resume', {
     summary: 'Resume many addresses, each like a single one',
     description:
-      'Takes either `subscription_ids`, or `status_reason` and, if wanted, the filters of the list of subscriptions. With `status_reason`, it looks at up to `limit` paused addresses, the newest first; to go on, repeat it with `next_cursor`. An address that is not paused is left as it is, so a call may be repeated. In a Redis Cluster that is partly unavailable, the response may be 503 although addresses elsewhere were resumed.',
+      'Takes either `subscription_ids`, or `status_reason` and, if wanted, the filters of the list of subscriptions. With `status_reason`, it looks at up to `limit` paused addresses, the newest first; to go on, repeat it with `next_cursor`. An address that is not paused is left as it is, so a call may be repeated. If Redis refuses a part, the response is 503, and says how many addresses were resumed.',
     body: bulkResumeSchema,
     responses: {
       200: { description: 'What became of each address', schema: bulkResumeResultSchema },
@@ -65,7 +66,7 @@ async function resumeAll(
   operator: string,
   wants = ({ status }: StoredSubscription) => status !== 'active',
 ): Promise<BulkResumeResult> {
-  const data = addresses.map(async ({ id, url }): Promise<ResumeResult> => {
+  const resuming = addresses.map(async ({ id, url }): Promise<ResumeResult> => {
     const resultOf = (result: ResumeResult['result'], detail: string | null = null) => ({
       subscription_id: id,
       url,
@@ -83,7 +84,12 @@ async function resumeAll(
       throw error;
     }
   });
-  return { data: await Promise.all(data), next_cursor: null };
+  const data = await allParts(resuming, (results) => {
+    const resumed = results.filter(({ result }) => result === 'resumed').length;
+    if (resumed === 0) return undefined;
+    return `The call has resumed at least ${resumed} of ${addresses.length} addresses. Repeat it: it leaves these as they are.`;
+  });
+  return { data, next_cursor: null };
 }
 
 /**

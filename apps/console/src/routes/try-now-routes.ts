@@ -10,6 +10,7 @@ import {
   type TryNowRefusal,
   tryNow,
 } from '@posthorn/store';
+import { allParts } from '../all-parts.ts';
 import type { ConsoleContext } from '../context.ts';
 import { deliveryFilterOf, findDelivery } from '../find-delivery.ts';
 import { notActive } from '../not-active.ts';
@@ -78,8 +79,13 @@ export function tryNowRoutes(api: Api, context: ConsoleContext): void {
         await appendAudit(store, { action: 'delivery.tried_now', operator: caller, subscriptionId, detail }, nowMs);
         // The oldest is sent first.
         const ids = waiting.map(({ id }) => id).reverse();
-        const refused = await Promise.all(ids.map((id) => tryNow(store, id, nowMs)));
-        const tried = ids.filter((_, i) => refused[i] === undefined);
+        const trying = ids.map(async (id) => ((await tryNow(store, id, nowMs)) === undefined ? [id] : []));
+        const results = await allParts(trying, (made) =>
+          made.flat().length === 0
+            ? undefined
+            : `At least ${made.flat().length} of ${ids.length} deliveries are tried now. Repeat the call: it leaves these as they are.`,
+        );
+        const tried = results.flat();
         const line = { deliveries: tried.length, subscription_id: subscriptionId, operator: caller, ...trace };
         logger.info(line, 'deliveries.tried_now');
         return { data: tried, next_cursor: nextCursor };

@@ -9,6 +9,7 @@ import {
   type ErasureField,
   type ErasureStatus,
   newErasureId,
+  StorageUnavailable,
   UNSENT_CHOICES,
   type UnsentChoice,
 } from '@posthorn/core';
@@ -113,8 +114,13 @@ export async function cancelRunningErasure(
 async function end(store: Store, erasure: Erasure, change: Omit<Advance, 'fields'>): Promise<Advanced> {
   const fields = { finished_at: change.nowMs, ...fieldsOfCounts(erasure.counts) };
   const result = await advance(store, erasure, { ...change, fields });
-  if (result === 'advanced') await forgetProgress(store, erasure.id);
+  // What is not forgotten, because a partition is unavailable, expires.
+  if (result === 'advanced') await forgetProgress(store, erasure.id).catch(unlessUnavailable);
   return result;
+}
+
+function unlessUnavailable(error: unknown): void {
+  if (!(error instanceof StorageUnavailable)) throw error;
 }
 
 /**

@@ -1,7 +1,9 @@
 /** That errors are typed however a command is sent, on a real Redis. */
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
-import { testPrefix, testRedisUrl } from '@posthorn/testing';
+import { HUNG_MS, testPrefix, testRedisUrl } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
 import { connectRedis } from '../index.ts';
 
@@ -37,6 +39,31 @@ it('a duplicate of a connection to a closed port rejects with StorageUnavailable
   duplicate.disconnect();
   redis.disconnect();
   expect(await connected).toBeInstanceOf(StorageUnavailable);
+});
+
+it('a refusal does not say that nothing was changed where the command was sent before, and its reply was lost', async () => {
+  let connections = 0;
+  /** Loses the first connection when it gets the command. Later ones are to a master that has become a replica. */
+  const server = createServer((socket) => {
+    const isFirst = connections++ === 0;
+    socket.on('data', (chunk) => {
+      const commands = String(chunk).split(/\*\d+\r\n/);
+      for (const command of commands.slice(1)) {
+        if (!/\r\nset\r\n/i.test(command)) socket.write('$11\r\nloading:0\r\n\r\n');
+        else if (isFirst) socket.destroy();
+        else socket.write("-READONLY You can't write against a read only replica.\r\n");
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const redis = connectRedis({ REDIS_URL: `redis://127.0.0.1:${port}` }, { failFastAfterMs: HUNG_MS }) as Redis;
+  redis.on('error', () => undefined);
+  await once(redis, 'ready');
+  const error = await rejection(redis.set('x', '1'));
+  redis.disconnect();
+  expect(error).toMatchObject({ message: expect.stringMatching(/^READONLY /), isRefusal: false });
+  await new Promise((resolve) => server.close(resolve));
 });
 
 it('a command on a key of another type rejects with the name of the key', async () => {

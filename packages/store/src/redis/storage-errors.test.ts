@@ -22,6 +22,18 @@ describe('storage failures', () => {
   ])('%s means that storage is away', (error) => {
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message: error.message, cause: error });
   });
+  it.each([
+    ["READONLY You can't write against a read only replica.", true],
+    ["OOM command not allowed when used memory > 'maxmemory'. script: 7c2f00d1, on @user_script:1.", true],
+    ['CLUSTERDOWN The cluster is down', true],
+    // In the middle of a script, which may have written before.
+    ["ERR The user executing the script can't run this command or subcommand script", false],
+  ])('knows whether nothing was changed: %s', (message, isRefusal) => {
+    expect(typedError(new ReplyError(message))).toMatchObject({ isRefusal });
+    // It may have been applied when it was sent the first time, and its reply was lost.
+    expect(typedError(new ReplyError(message), true)).toMatchObject({ isRefusal: false });
+    expect(typedError(new Error('Command timed out'))).toMatchObject({ isRefusal: false });
+  });
   it('says what a command in a script failed with, not where the script is', () => {
     const message = "OOM command not allowed when used memory > 'maxmemory'.";
     const error = new ReplyError(`${message} script: 7c2f00d1, on @user_script:53.`);

@@ -15,9 +15,23 @@ const CLIENT_GAVE_UP =
 const NETWORK_CODES =
   /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|EMFILE|ENFILE|ENOBUFS)$/;
 
-/** `StorageUnavailable` for an error which means that; any other error as it is. */
-export function typedError<E extends Error | null | undefined>(error: E): E | StorageUnavailable {
-  return error && isUnavailable(error) ? new StorageUnavailable(messageOf(error), error) : error;
+/**
+ * Replies by which Redis refuses a command, or a script at its first write: nothing was changed. A right that the user
+ * lacks for a command in a script is none of them, since that may come after a write.
+ */
+const REFUSED = /^-?(READONLY|OOM|MISCONF|NOREPLICAS|CLUSTERDOWN|MASTERDOWN|LOADING|BUSY|TRYAGAIN|NOAUTH) /;
+
+/**
+ * `StorageUnavailable` for an error which means that; any other error as it is. `wasSentBefore`: the command was also
+ * sent over an earlier connection, and may have been applied then.
+ */
+export function typedError<E extends Error | null | undefined>(
+  error: E,
+  wasSentBefore = false,
+): E | StorageUnavailable {
+  if (!error || !isUnavailable(error)) return error;
+  const isRefusal = !wasSentBefore && error.name === 'ReplyError' && REFUSED.test(error.message);
+  return new StorageUnavailable(messageOf(error), error, { isRefusal });
 }
 
 /** Adds the key to the error of a key of another type, which does not say it. Scripts have several. */
@@ -63,14 +77,17 @@ function isUnavailable(error: Error): boolean {
  */
 export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   const { sendCommand, emit, connect, duplicate } = redis as Redis;
+  const sent = new WeakSet<Command>();
   const typed: Partial<Redis> = {
     sendCommand(command: Command, ...more) {
       const { reject } = command;
-      command.reject = (error) => reject(typedError(nameKey(error, command)));
+      const wasSentBefore = sent.has(command);
+      sent.add(command);
+      command.reject = (error) => reject(typedError(nameKey(error, command), wasSentBefore));
       return sendCommand.call(this, command, ...more);
     },
     emit(event, ...args) {
-      return emit.call(this, event, ...(event === 'error' ? args.map(typedError) : args));
+      return emit.call(this, event, ...(event === 'error' ? args.map((error) => typedError(error)) : args));
     },
     connect: (...args) => connect.apply(redis, args).catch((error) => Promise.reject(typedError(error))),
     duplicate: (...args) => typeErrors(duplicate.apply(redis as Redis, args)),

@@ -15,6 +15,7 @@ import {
   topicsOfSubscription,
   type Validation,
 } from '@posthorn/core';
+import { afterChange } from '../changes.ts';
 import { DELETED } from '../constants.ts';
 import { decodeNamed, readNamed, wordOf } from '../decode-named.ts';
 import { decodeCameBack, encodeCameBack } from '../deliveries/responses.ts';
@@ -25,6 +26,9 @@ import type { Store } from '../store.ts';
 
 /** Each concurrent save costs a call one try, so this many concurrent calls always succeed. */
 const MAX_TRIES = 20;
+
+/** Each ingest compares the versions of the topics in all partitions once a second. */
+const NOT_ANNOUNCED = 'Events of the next second may not follow it yet. There is nothing to repeat.';
 
 /** A subscription with what only Posthorn itself sees. */
 export interface StoredSubscription extends Subscription {
@@ -109,7 +113,9 @@ export async function saveSubscription(
     fields: fieldList(fields),
   });
   // If it was refused, a first try whose reply was lost may have saved it, and another call since.
-  if (!saved.isSaved || saved.isTopicChange) await announceTopics(store, prefix);
+  if (!saved.isSaved) await announceTopics(store, prefix);
+  else if (saved.isTopicChange)
+    await afterChange(`The change was made. ${NOT_ANNOUNCED}`, announceTopics(store, prefix));
   return saved.isSaved;
 }
 
@@ -201,7 +207,7 @@ export async function deleteSubscription(
     auditEntry: { ...by, action: 'subscription.deleted', subscriptionId: id },
   });
   // Also if it is gone: a first try whose reply was lost may have deleted it.
-  await announceTopics(store, prefix);
+  await afterChange(`The subscription is deleted. ${NOT_ANNOUNCED}`, announceTopics(store, prefix));
   return isDeleted;
 }
 

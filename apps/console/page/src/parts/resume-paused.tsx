@@ -12,7 +12,9 @@ type ShownBy = Readonly<Record<'q' | 'environment' | 'health', string | null | u
 
 export function ResumePaused({ q, environment, health }: ShownBy) {
   const filters = { q, environment, health, status_reason: 'consecutive_failures' };
-  const resume = useChange(() => changeAll<ResumeResult>('/v1/subscriptions/resume', filters), { done: textOf });
+  const resume = useChange(() => changeAll<ResumeResult>('/v1/subscriptions/resume', filters, textOf), {
+    done: textOf,
+  });
   const confirm = () =>
     askFirst({
       title: 'Resume what failures have paused?',

@@ -12,8 +12,8 @@ type ShownBy = Readonly<Record<string, string | null>>;
 
 /** `shownBy`: the filters of the list. */
 export function TryWaiting({ shownBy }: { shownBy: ShownBy }) {
-  const tryAll = () => changeAll<TriedNow['data'][number]>('/v1/deliveries/try-now', shownBy);
-  const tryNow = useChange(tryAll, { done: ({ length }) => textOf(length) });
+  const tryAll = () => changeAll<TriedNow['data'][number]>('/v1/deliveries/try-now', shownBy, textOf);
+  const tryNow = useChange(tryAll, { done: textOf });
   const confirm = () =>
     askFirst({
       title: 'Try all that wait now?',
@@ -32,7 +32,7 @@ export function TryWaiting({ shownBy }: { shownBy: ShownBy }) {
   );
 }
 
-const textOf = (tried: number) =>
+const textOf = ({ length: tried }: readonly string[]) =>
   tried === 0
     ? 'No delivery waits for a retry to an active address.'
     : `The next ${tried === 1 ? 'attempt' : 'attempts'} of ${amountText(tried, 'delivery', 'deliveries')} will be made now.`;
