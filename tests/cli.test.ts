@@ -460,6 +460,21 @@ describe('posthorn', () => {
     to.answerWith(504);
     expect((await posthorn(['pause', id], { POSTHORN_URL: to.url })).err).toContain(broken);
     expect((await posthorn(['list'], { POSTHORN_URL: to.url })).err).not.toContain(broken);
+    // The console itself says what became of a change; a gateway with JSON of its own does not know it.
+    for (const [code, says] of [
+      ['overloaded', false],
+      ['not_changed', false],
+      ['unavailable', false],
+      ['of_a_gateway', true],
+      [undefined, true],
+    ] as const) {
+      to.answerWith((_request, response) => response.writeHead(503).end(JSON.stringify({ detail: 'Down.', code })));
+      const { err } = await posthorn(['pause', id], { POSTHORN_URL: to.url });
+      expect([code, err]).toEqual([
+        code,
+        `Down. ${says ? `${broken} ` : ''}(POST ${to.url}/v1/subscriptions/${id}/pause)\n`,
+      ]);
+    }
     to.answerWith(({ method }, response) => {
       if (method === 'POST') response.end(JSON.stringify({ ...started, status: 'running' }));
       else response.destroy();

@@ -1,5 +1,6 @@
 /** Calls the operator API and reports failures in words. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { type ErrorCode, errorCodes } from '@posthorn/core';
 import { listOf, MAX_PAGE_LIMIT } from '@posthorn/operator-api';
 import { z } from 'zod';
 import { findConsole } from './find-console.ts';
@@ -43,8 +44,11 @@ const MAX_RETRY_AFTER_S = 2;
 const MAX_REFUSALS = 10;
 const IS_IT_A_CONSOLE = 'Is POSTHORN_URL the address of a console?';
 const MAYBE_DONE = 'The call may have been carried out: look before you repeat it.';
+/** Of the console's 5xx, those after which nothing was changed. The `detail` of all others says what may have been. */
+const NOTHING_CHANGED: readonly string[] = ['overloaded', 'not_changed'] satisfies ErrorCode[];
 const problemSchema = z.object({
   detail: z.string(),
+  code: z.string().optional(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
 });
 
@@ -89,8 +93,12 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
       const location = response.headers.get('location');
       if (location !== null)
         throw new UserError(`${url} redirects to ${location}. ${IS_IT_A_CONSOLE} ${used}`, { status });
-      const mayBeDone = method !== 'GET' && status >= 500;
-      throw new UserError(describeProblem(mayBeDone, status, await content(), used), { status, mayBeDone });
+      const problem = problemSchema.safeParse(await content()).data;
+      const { code = '' } = problem ?? {};
+      const mayBeDone = method !== 'GET' && status >= 500 && !NOTHING_CHANGED.includes(code);
+      // Such as a proxy's 504, which knows nothing of the change.
+      const also = mayBeDone && !(code in errorCodes) ? MAYBE_DONE : undefined;
+      throw new UserError(describeProblem(status, problem, also, used), { status, mayBeDone });
     }
     return { response, content, used };
   };
@@ -213,16 +221,17 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** `used` names the call, so that a wrong URL is seen. */
-function describeProblem(mayBeDone: boolean, status: number, content: unknown, used: string): string {
-  const problem = problemSchema.safeParse(content).data;
-  if (!problem) {
-    // Such as a proxy's 504.
-    const next = mayBeDone ? MAYBE_DONE : IS_IT_A_CONSOLE;
-    return `The console returned status ${status} without a reason. ${next} ${used}`;
-  }
+/** `used` names the call, so that a wrong URL is seen; `also` is what to do next. */
+function describeProblem(
+  status: number,
+  problem: z.output<typeof problemSchema> | undefined,
+  also: string | undefined,
+  used: string,
+): string {
+  if (!problem) return `The console returned status ${status} without a reason. ${also ?? IS_IT_A_CONSOLE} ${used}`;
+  const { detail, errors } = problem;
   return [
-    `${problem.detail} ${used}`,
-    ...problem.errors.map(({ path, message }) => `  ${path || 'all'}: ${message}`),
+    [detail, also, used].filter(Boolean).join(' '),
+    ...errors.map(({ path, message }) => `  ${path || 'all'}: ${message}`),
   ].join('\n');
 }
