@@ -71,7 +71,10 @@ it('deletes only what has a key that the file no longer has, only with --prune, 
   const [acme, beta] = ['acme', 'beta'].map((key) => ({ key, url: `${to.url}/${key}` }));
   await apply([acme, beta]);
   expect((await apply([acme])).out).toBe('Nothing to change.\n');
-  expect(await apply([acme], '--prune')).toMatchObject({ code: 1, err: expect.stringContaining('pass --yes') });
+  expect(await apply([acme], '--prune')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('Delete 1 subscription? Not an interactive terminal; pass --yes.'),
+  });
   expect(await stored()).toHaveLength(3);
   expect(await apply([acme], '--prune', '--yes')).toMatchObject({
     code: 0,
@@ -209,7 +212,10 @@ it('shows the secret of a new one whose validation is refused', async () => {
     response.end();
   });
   const { code, out, err } = await apply([{ key: 'acme', url: to.url }], '--validate');
-  expect([code, err]).toEqual([1, expect.stringContaining('1 of 1 changes was made')]);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringMatching(/\nEvery change was made; the next run with --validate validates the rest\.\n$/),
+  ]);
   expect(out).toMatch(/whsec_/);
 });
 
@@ -237,10 +243,7 @@ it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
       response.end();
     });
     const { code, out, err } = await run.ended;
-    expect([code, err]).toEqual([
-      1,
-      expect.stringContaining('1 of 2 changes was made; the next run makes the others.'),
-    ]);
+    expect([code, err]).toEqual([1, expect.stringContaining('1 of 2 changes made; the next run makes the rest.')]);
     expect(out).toMatch(/create +first.*whsec_/);
     expect(await stored()).toMatchObject([{ key: 'first', status: 'active' }]);
   },
@@ -265,7 +268,7 @@ it('ends when its output is closed, before it makes a secret that nobody sees', 
   const run = ownPosthorn(...command(file, []));
   run.child.stdout.destroy();
   const { code, err } = await run.ended;
-  expect([code, err]).toEqual([1, expect.stringMatching(/^Cannot write the output: .*1 of 2 changes was made;/)]);
+  expect([code, err]).toEqual([1, expect.stringMatching(/^Cannot write the output: .*1 of 2 changes made;/)]);
   expect(await stored()).toMatchObject([{ key: 'first' }]);
 });
 
@@ -298,7 +301,7 @@ describe('a second signal', () => {
       response.end();
     });
     const { code, out, err } = await run.ended;
-    expect([code, err]).toEqual([1, expect.stringMatching(/^Ends after .*\nInterrupted\.\n1 of 2 changes was made/)]);
+    expect([code, err]).toEqual([1, expect.stringMatching(/^Ends after .*\nInterrupted\.\n1 of 2 changes made/)]);
     expect(out).toMatch(/create +first.*active.*whsec_/);
   });
 
@@ -308,7 +311,7 @@ describe('a second signal', () => {
       await eventually('its end', () => !run.child.kill('SIGINT'));
     });
     const { code, out, err } = await run.ended;
-    expect([code, err]).toEqual([1, expect.stringMatching(/may have been made\.\n1 of 2 changes was made/)]);
+    expect([code, err]).toEqual([1, expect.stringMatching(/may have been made\.\n1 of 2 changes made/)]);
     expect(out).toMatch(/create +first.*whsec_/);
   });
 });
@@ -319,7 +322,7 @@ it('makes in the next run what a failed run has left out', async () => {
     { key: 'bad', url: 'http://10.0.0.1/' },
   ];
   const stopped = await apply([good, bad]);
-  expect(stopped).toMatchObject({ code: 1, err: expect.stringMatching(/^bad: .*refused.*1 of 2 changes was made/s) });
+  expect(stopped).toMatchObject({ code: 1, err: expect.stringMatching(/^bad: .*refused.*1 of 2 changes made/s) });
   expect(stopped.out).toContain('whsec_');
   expect(await stored()).toMatchObject([{ key: 'good' }]);
   const next = await apply([good, { ...bad, url: `${to.url}/bad` }]);

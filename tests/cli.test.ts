@@ -435,7 +435,7 @@ describe('posthorn', () => {
     expect(out).toMatch(/^memory of Redis +\d+ of \d+ MiB, \d+ %$/m);
     const cut = await posthorn(['list', '--limit', '1']);
     expect(cut.out).toContain(other.id);
-    expect(cut.err).toBe('There may be more than these 1: see --limit.\n');
+    expect(cut.err).toBe('There may be more than this one: see --limit.\n');
     expect((await posthorn(['list', '--limit', '1', '--json'])).err).toBe(cut.err);
     expect((await posthorn(['list', '--limit', '3'])).err).toBe('');
   });

@@ -53,7 +53,8 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
   const deletions = changes.filter(({ change }) => change === 'delete').length;
   if (deletions > 0 && !options.yes) {
     if (!print.isJson()) showChanges(print, changes);
-    if (!(await confirm(`Delete ${deletions} of them?`))) throw new UserError('Nothing was changed.');
+    if (!(await confirm(`Delete ${deletions} ${deletions === 1 ? 'subscription' : 'subscriptions'}?`)))
+      throw new UserError('Nothing was changed.');
   }
   if (changes.length === 0) {
     print.list([], doneColumns, 'Nothing to change.');
@@ -69,11 +70,15 @@ async function apply(client: Client, print: Printer, options: Options): Promise<
     showDone();
     if (shown > 0) rows.end();
   };
-  const soFar = () =>
-    `${done.length} of ${changes.length} changes ${done.length === 1 ? 'was' : 'were'} made; the next run makes the others.`;
+  const soFar = () => {
+    if (done.length < changes.length)
+      return `${done.length} of ${changes.length} changes made; the next run makes the rest.`;
+    return `Every change was made${options.validate ? '; the next run with --validate validates the rest' : ''}.`;
+  };
   const isInterrupted = interruption(() => {
     endList();
-    process.stderr.write(`Interrupted. The change in progress may have been made.\n${soFar()}\n`);
+    const inProgress = done.length < changes.length ? ' The change in progress may have been made.' : '';
+    process.stderr.write(`Interrupted.${inProgress}\n${soFar()}\n`);
     process.exit(1);
   });
   process.stdout.prependOnceListener('error', ({ message }: Error) => {

@@ -40,7 +40,7 @@ export function createPrinter(isJson: () => boolean): Printer {
       for (const item of items) rows.add(item);
       rows.end();
       if (limit !== undefined && items.length >= limit)
-        process.stderr.write(`There may be more than these ${limit}: see --limit.\n`);
+        process.stderr.write(`There may be more than ${limit === 1 ? 'this one' : `these ${limit}`}: see --limit.\n`);
     },
     rows(expected, columns) {
       let widths: number[] | undefined;
