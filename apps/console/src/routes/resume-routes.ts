@@ -37,9 +37,11 @@ export function resumeRoutes(api: Api, context: ConsoleContext): void {
       200: { description: 'What became of each address', schema: bulkResumeResultSchema },
     },
     async handle({ body, caller }) {
-      const { subscription_ids: ids, status_reason: reason, limit, cursor, ...filter } = body;
+      const { subscription_ids: ids, status_reason: reason, q, environment, health, limit, cursor, ...unused } = body;
+      unused satisfies Record<string, never>;
       if (ids) return await resumeAll(context, await named(context, ids), caller);
-      const paused = await context.directory.find({ ...filter, status: 'paused', sort: 'newest' }, { limit, cursor });
+      const query = { q, environment, health, status: 'paused', sort: 'newest' } as const;
+      const paused = await context.directory.find(query, { limit, cursor });
       const isWanted = ({ status, statusReason }: StoredSubscription) => status === 'paused' && statusReason === reason;
       const wanted = paused.items.filter(isWanted).map(({ id, url }) => ({ id, url }));
       return { ...(await resumeAll(context, wanted, caller, isWanted)), next_cursor: paused.nextCursor };

@@ -90,13 +90,15 @@ function readRoutes(api: Api, context: ConsoleContext): void {
       'Finds what was stored before the call. A page may be shorter than `limit` if subscriptions change meanwhile.',
     query: schemas.subscriptionsQuerySchema,
     responses: { 200: { description: 'A page of subscriptions', schema: schemas.subscriptionsPageSchema } },
-    async handle({ query: { limit, cursor, ...query } }) {
+    async handle({ query: { limit, cursor, q, status, environment, health, sort, ...unused } }) {
+      unused satisfies Record<string, never>;
+      const query = { q, status, environment, health, sort };
       const found = await context.directory.find(query, { limit, cursor, leaveOutUnreadable: true });
       const serialize = (some: StoredSubscription[]) => serializeListedSubscriptions(context, some);
       // Of one, the health may be what can't be read.
       const { items, unreadable } = separate(await loadReadable(serialize, found.items));
       // The health of a subscription may have changed since it was found.
-      const data = items.filter(({ health }) => query.health === undefined || query.health === health.state);
+      const data = items.filter(({ health: { state } }) => health === undefined || health === state);
       const leftOut = nameUnreadable(context, [...found.unreadable, ...unreadable]);
       return { data, next_cursor: found.nextCursor, total: found.total, ...leftOut };
     },

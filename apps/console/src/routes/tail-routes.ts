@@ -28,10 +28,12 @@ export function tailRoutes(api: Api, context: ConsoleContext): void {
 }
 
 function matches(attempt: TailedAttempt, query: z.output<typeof tailQuerySchema>): boolean {
+  const { failed, subscription_id: subscriptionId, event_type: eventType, environment, ...unused } = query;
+  unused satisfies Record<string, never>;
   return (
-    (!query.failed || attempt.outcome === 'failed') &&
-    (query.subscription_id === undefined || attempt.subscription_id === query.subscription_id) &&
-    (query.event_type === undefined || attempt.event_type === query.event_type) &&
-    (query.environment === undefined || attempt.environment === query.environment)
+    (!failed || attempt.outcome === 'failed') &&
+    (subscriptionId === undefined || attempt.subscription_id === subscriptionId) &&
+    (eventType === undefined || attempt.event_type === eventType) &&
+    (environment === undefined || attempt.environment === environment)
   );
 }

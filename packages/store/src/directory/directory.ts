@@ -60,7 +60,8 @@ export function createDirectory(store: Store, now: () => number = () => performa
 
   /** The matches from a place on, one more than `limit` if there are as many, and how many there are in all. */
   async function matchesAfter(query: SubscriptionQuery, { limit, cursor }: PageRequest) {
-    const { q = '', sort, status, environment, health } = query;
+    const { q = '', sort, status, environment, health, ...unused } = query;
+    unused satisfies Record<string, never>;
     const { compare, fromCursor } = ORDERS[sort];
     const after = cursor === undefined ? undefined : fromCursor(cursor);
     const words = q
