@@ -727,6 +727,9 @@ describe('posthorn', () => {
       'POSTHORN_URL must not carry a user or password.\n',
     );
     expect(await refused(['list'], { POSTHORN_URL: 'localhost:1' })).toContain('must begin with http:// or https://');
+    expect(await refused(['list'], { POSTHORN_URL: '' })).toBe('POSTHORN_URL is empty: set it, or unset it.\n');
+    expect(await refused(['list'], { POSTHORN_TOKEN: ' ' })).toBe('POSTHORN_TOKEN is empty: set it, or unset it.\n');
+    expect(await refused(['replay', 'dlv_1', '--from', '1h'])).toContain('A single delivery takes no filters, ');
     expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');
     // As from http to https: followed, the token would be left out, and the POST would become a GET.
     to.answerWith((_request, response) => response.writeHead(301, { location: `${on.consoleUrl}/v1` }).end());

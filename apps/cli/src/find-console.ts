@@ -17,6 +17,9 @@ interface Console {
  * because other users of a machine can read the command line. Throws `UserError`.
  */
 export function findConsole(env: NodeJS.ProcessEnv): Console {
+  // As from a script's variable that is not set.
+  for (const name of ['POSTHORN_URL', 'POSTHORN_TOKEN'])
+    if (env[name]?.trim() === '') throw new UserError(`${name} is empty: set it, or unset it.`);
   const running = env.POSTHORN_URL === undefined || env.POSTHORN_TOKEN === undefined ? findNpmStart(env) : undefined;
   const url = (env.POSTHORN_URL ?? running?.url ?? 'http://127.0.0.1:3001').trim().replace(/\/+$/, '');
   if (!/^https?:\/\//i.test(url))

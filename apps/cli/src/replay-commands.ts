@@ -75,6 +75,11 @@ function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Pr
       if ((id === undefined) === (ids.length === 0)) throw new UserError('Pass either one id, or --address.');
       if (id !== undefined && !id.startsWith('sub_')) {
         if (dryRun) throw new UserError('Only bulk replays can be rehearsed: pass the id of a subscription.');
+        const { wait: _, ...inBulk } = options;
+        if (Object.values(inBulk).some((value) => value !== undefined))
+          throw new UserError(
+            'A single delivery takes no filters, --canary or --follow: pass the id of a subscription.',
+          );
         print.item(await client.post(schemas.deliverySchema, `/v1/deliveries/${encodeURIComponent(id)}/replay`));
         return;
       }

@@ -31,7 +31,10 @@ const entrySchema = fields
     id: z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription').optional(),
   })
   .refine(({ key, id }) => (key === undefined) !== (id === undefined), 'Expected either key or id');
-const fileSchema = z.strictObject({ subscriptions: z.array(entrySchema).max(10_000) });
+const fileSchema = z.strictObject(
+  { subscriptions: z.array(entrySchema, 'Expected a list, which may be empty: []').max(10_000) },
+  { error: ({ code }) => (code === 'invalid_type' ? 'Expected "subscriptions:", and a list below it' : undefined) },
+);
 
 /** A subscription that should exist: found by its key, or by its id if it was created without a key. */
 export type Wanted = z.output<typeof entrySchema>;
