@@ -20,9 +20,12 @@ export async function knowingChanges<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /** Sends a script that may change something, and counts it for the present call unless Redis refuses it. */
-export async function countingChange<T>(send: () => Promise<T>): Promise<T> {
+export function countingChange<T>(send: () => Promise<T>): Promise<T> {
   const sent = calls.getStore();
-  if (!sent) return await send();
+  return sent ? count(sent, send) : send();
+}
+
+async function count<T>(sent: { scripts: number }, send: () => Promise<T>): Promise<T> {
   sent.scripts += 1;
   try {
     return await send();

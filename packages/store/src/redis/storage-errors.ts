@@ -77,13 +77,12 @@ function isUnavailable(error: Error): boolean {
  */
 export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   const { sendCommand, emit, connect, duplicate } = redis as Redis;
-  const sent = new WeakSet<Command>();
   const typed: Partial<Redis> = {
-    sendCommand(command: Command, ...more) {
-      const { reject } = command;
-      const wasSentBefore = sent.has(command);
-      sent.add(command);
-      command.reject = (error) => reject(typedError(nameKey(error, command), wasSentBefore));
+    // The mark is a property: a set of all commands would cost each of them more.
+    sendCommand(command: Command & { wasSent?: boolean }, ...more) {
+      const { reject, wasSent = false } = command;
+      command.wasSent = true;
+      command.reject = (error) => reject(typedError(nameKey(error, command), wasSent));
       return sendCommand.call(this, command, ...more);
     },
     emit(event, ...args) {
