@@ -3,8 +3,9 @@ import { get, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
+import { ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN } from '../world.ts';
-import { atOverview, on, signedIn } from './own-visit.ts';
+import { atOverview, on, ownSubscription, signedIn } from './own-visit.ts';
 
 const MAX_FIRST_LOAD_BYTES = 150_000;
 
@@ -91,6 +92,23 @@ describe('a page whose code is gone, as after a deployment', () => {
     await alert.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('heading', { name: 'Audit' }).waitFor();
   });
+});
+
+it('an address can be used while the code of its chart cannot be loaded, which is tried again', async () => {
+  const { id } = await ownSubscription(await ownReceiver());
+  await on.operate('POST', `/v1/subscriptions/${id}/test`);
+  const hasAttempt = async () => (await on.operate('GET', `/v1/subscriptions/${id}/attempts`)).body.attempts > 0;
+  await eventually('the attempt to be counted', hasAttempt);
+  const { page } = await signedIn();
+  let tries = 0;
+  await page.route('**/stacked-bars-*.js', async (route) => {
+    tries += 1;
+    await (tries <= 2 ? route.abort() : route.continue());
+  });
+  await page.goto(`/subscriptions/${id}`);
+  await eventually('another try', () => tries > 2);
+  expect(await page.getByRole('button', { name: 'Send test' }).count()).toBe(1);
+  await page.getByRole('figure').getByText('Succeeded').waitFor();
 });
 
 it.each(['freshness', 'operator-menu', 'overlays'])(

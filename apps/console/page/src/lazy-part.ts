@@ -7,8 +7,8 @@ const RETRY_MS = 2_000;
  * Returns the component of a part. Until its code can be loaded, which is tried again and again, the rest is shown
  * without it.
  */
-export function lazyPart(load: () => Promise<ComponentType>) {
-  return lazy(async () => {
+export function lazyPart<P = object>(load: () => Promise<ComponentType<P>>) {
+  return lazy<ComponentType<P>>(async () => {
     for (;;) {
       try {
         return { default: await load() };

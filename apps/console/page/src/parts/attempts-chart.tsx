@@ -1,13 +1,14 @@
 /** A stacked chart of succeeded and failed attempts over time. */
 import { Center } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
+import { lazyPart } from '../lazy-part.ts';
 import { Note } from './layout.tsx';
 import { countText } from './numbers.ts';
 import { Loading } from './states.tsx';
 import { useZone } from './time.tsx';
 
-const StackedBars = lazy(async () => ({ default: (await import('./stacked-bars.tsx')).StackedBars }));
+const StackedBars = lazyPart(async () => (await import('./stacked-bars.tsx')).StackedBars);
 
 interface AttemptsChartProps {
   series: Overview['last_hour']['series'];
