@@ -117,7 +117,7 @@ export class FeedHub<T> {
     if (own >= MAX_LISTENERS_OF_OPERATOR || this.#operators.length >= MAX_LISTENERS)
       throw new AppError('too_many_requests', 'Too many live streams are open.', { retryAfterS: 5 });
     if (this.stopping.aborted)
-      throw new AppError('unavailable', 'This console is stopping. Connect again.', { retryAfterS: 1 });
+      throw new AppError('stopping', 'This console is stopping. Connect again.', { retryAfterS: 1 });
     this.#operators.push(operator);
   }
 

@@ -23,6 +23,7 @@ it('gives each error code the status of the interface (section 4) and a title of
     quota_exceeded: 429,
     internal: 500,
     overloaded: 503,
+    stopping: 503,
     not_changed: 503,
     unavailable: 503,
   });

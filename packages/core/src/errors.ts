@@ -22,6 +22,7 @@ export const errorCodes = {
   overloaded: { status: 503, title: 'Too many requests in flight; nothing was accepted' },
   // Not "nothing was accepted": a command without a reply may have been applied.
   unavailable: { status: 503, title: 'Storage is unavailable' },
+  stopping: { status: 503, title: 'The process is stopping' },
   not_changed: { status: 503, title: 'Storage is unavailable; nothing was changed' },
 } as const satisfies Record<string, { status: number; title: string }>;
 

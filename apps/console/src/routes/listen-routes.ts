@@ -21,6 +21,7 @@ export function listenRoutes(api: Api, context: ConsoleContext): void {
     responses: {
       200: { description: 'A stream of events', schema: listenedEventSchema, type: 'text/event-stream' },
     },
+    problems: ['stopping'],
     async handle({ query, ...call }) {
       await sendEventStream(context, context.published, 'event', {
         ...call,

@@ -16,6 +16,7 @@ export function tailRoutes(api: Api, context: ConsoleContext): void {
     responses: {
       200: { description: 'A stream of attempts', schema: tailedAttemptSchema, type: 'text/event-stream' },
     },
+    problems: ['stopping'],
     async handle({ query, ...call }) {
       await sendEventStream(context, context.tail, 'attempt', {
         ...call,
