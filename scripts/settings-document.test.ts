@@ -1,4 +1,4 @@
-/** docs/settings.md is what the schemas say, the defaults that it shows are those that apply, and each setting is used. */
+/** docs/settings.md is what the schemas say, its defaults are those that apply, and each setting is used. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';

@@ -545,6 +545,26 @@ describe('a subscription', () => {
     expect(await on.subscription(failed.id)).toMatchObject({ status: 'active' });
     expect(await on.subscription(other.id)).toMatchObject({ status: 'paused', status_reason: 'operator' });
   });
+
+  it('says of a bulk resume that fails what the calls before have done', async () => {
+    // The button is there only if an address is paused.
+    await on.operate('POST', `/v1/subscriptions/${(await ownSubscription(await ownReceiver())).id}/pause`);
+    const { page, problems } = await signedIn();
+    await page.route('**/v1/subscriptions/resume', (route) => {
+      const isFirst = !route.request().postData()?.includes('cursor');
+      const data = [{ subscription_id: 'sub_1', url: 'https://hooks.acme.example/', result: 'resumed', detail: null }];
+      return isFirst
+        ? route.fulfill({ json: { data, next_cursor: 'more' } })
+        : route.fulfill({ status: 503, json: { detail: 'Storage is full. Nothing was changed.' } });
+    });
+    await page.goto('/subscriptions?status=paused');
+    await page.getByRole('button', { name: 'Resume all' }).click();
+    await page.getByRole('button', { name: 'Resume them' }).click();
+    const told = 'Storage is full. Nothing was changed. Before that: Resumed 1 address.';
+    await page.getByRole('alert').getByText(told).waitFor();
+    expect(problems.every((problem) => problem.startsWith('503 '))).toBe(true);
+    problems.length = 0;
+  });
 });
 
 describe('what was typed', () => {
