@@ -1,6 +1,6 @@
 /** Gives the errors of the Redis client a type: `StorageUnavailable` where Redis is unavailable, as opposed to bugs. */
 import { StorageUnavailable } from '@posthorn/core';
-import type { Cluster, Command, Redis } from 'ioredis';
+import { Cluster, type Command, type Redis } from 'ioredis';
 
 /**
  * Replies of Redis to a command that is itself wrong. Every other error reply is about the server's state, which
@@ -78,9 +78,10 @@ function isUnavailable(error: Error): boolean {
 export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   const { sendCommand, emit, connect, duplicate } = redis as Redis;
   const typed: Partial<Redis> = {
-    // The mark is a property: a set of all commands would cost each of them more.
+    // The mark is a property: a set of all commands would cost each of them more. The client of a Cluster sends commands
+    // again by itself.
     sendCommand(command: Command & { wasSent?: boolean }, ...more) {
-      const { reject, wasSent = false } = command;
+      const { reject, wasSent = redis instanceof Cluster } = command;
       command.wasSent = true;
       command.reject = (error) => reject(typedError(nameKey(error, command), wasSent));
       return sendCommand.call(this, command, ...more);
