@@ -151,7 +151,7 @@ describe('apps without a usable Redis', () => {
     expect(not_well).toMatchObject([{ kind: 'writes_refused' }, { kind: 'memory' }]);
     expect([memory.capacity_bytes, memory.used_bytes > memory.capacity_bytes]).toEqual([2 ** 20, true]);
     const { status, body } = await operate('POST', `/v1/subscriptions/${id}/pause`);
-    expect([status, body.detail]).toEqual([503, 'Storage is full: it takes no changes.']);
+    expect([status, body.detail]).toEqual([503, 'Storage is full: it takes no changes. Nothing was changed.']);
     expect((await client.keys('full:*event:*')).length).toBe(0);
     expect((await client.keys('full:*')).length).toBeLessThanOrEqual(keysBefore.length);
     await client.config('SET', 'maxmemory', '0');
