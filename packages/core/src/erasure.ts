@@ -124,3 +124,17 @@ export function nextErasureStatus(
       return status satisfies never;
   }
 }
+
+/**
+ * Whether an operator may still choose that the unsent deliveries of a confirmed erasure end: it waits for them, or for
+ * an event that can't be read. Until then the first confirmation counts, should two operators choose differently.
+ */
+export function mayEndUnsent({
+  status,
+  unsent,
+  unreadable,
+  cancelledAtMs,
+}: Pick<Erasure, 'status' | 'unsent' | 'unreadable' | 'cancelledAtMs'>): boolean {
+  const waits = status === 'waiting' || (status === 'running' && unreadable.events > 0 && cancelledAtMs === null);
+  return waits && unsent === 'deliver';
+}

@@ -116,7 +116,7 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
   erasures.post('/v1/erasures/{id}/confirm', {
     summary: 'Confirm it: the events are erased',
     description:
-      'It cannot be undone. Events that are accepted up to this moment are erased too. One that waits for deliveries may be confirmed once more with `unsent: end`, which ends them.',
+      'It cannot be undone. Events that are accepted up to this moment are erased too. One that waits, for deliveries or for an event that can not be read (`unreadable`), may be confirmed once more with `unsent: end`, which ends the deliveries.',
     params: schemas.erasureParamsSchema,
     body: schemas.erasureConfirmationSchema,
     optionalBody: true,

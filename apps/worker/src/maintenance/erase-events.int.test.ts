@@ -726,6 +726,51 @@ describe('an erasure', () => {
       expect((await loadEvent(store, other.ref))?.erasedAtMs).toBeUndefined();
       expect((await store.redis.keys(`${store.prefix}:*erasure_*`)).filter((key) => key.includes(id))).toEqual([]);
     });
+    it('lets the deliveries of the others be ended meanwhile, and erases those', async () => {
+      const held = await subscribe('paused');
+      const [broken, other] = [await publish([]), await publish([held])];
+      const repair = await breakEvent(broken.ref);
+      const { id } = await start('session_id', 'ses-1', 'deliver');
+      const confirmAgain = async (unsent: UnsentChoice) =>
+        await confirmErasure(store, await stateOf(id), unsent, clock.now(), { operator: 'ben' });
+      // Nothing is known to keep it waiting.
+      expect(await confirmAgain('end')).toBe('running');
+      await runInSpiteUntil(id, ({ unreadable }) => unreadable.events === 1);
+      while ((await passesOf(id)) < 2) await runInSpite();
+      clock.advance(11_000);
+      await runInSpite();
+      expect(await load(deliveryId(other.ref, held))).toMatchObject({ status: 'held' });
+      expect(await confirmAgain('deliver')).toBe('running');
+      expect(await confirmAgain('end')).toBe('advanced');
+      expect(await confirmAgain('end')).toBe('running');
+      const { state } = await runInSpiteUntil(id, ({ counts }) => counts.erasedEvents === 1);
+      expect(state).toMatchObject({
+        status: 'running',
+        unsent: 'end',
+        confirmedBy: 'anna',
+        unreadable: { events: 1 },
+        counts: { endedDeliveries: 1 },
+      });
+      const delivery = await load(deliveryId(other.ref, held));
+      expect(delivery).toMatchObject({ status: 'failed', failureReason: 'erased', erased: true });
+      await repair();
+      const done = await runInSpiteUntil(id, ({ status }) => status === 'done');
+      expect(done.state.counts).toMatchObject({ erasedEvents: 2, endedDeliveries: 1 });
+      const { items } = await listAudit(store, { target: id }, { limit: 5 }, clock.now());
+      expect(items.map(({ action, operator, detail }) => [action, operator, detail?.unsent])).toEqual([
+        ['erasure.done', 'anna', 'end'],
+        ['erasure.started', 'ben', 'end'],
+        ['erasure.started', 'anna', 'deliver'],
+      ]);
+    });
+    it('lets nothing be ended once it is cancelled', async () => {
+      const { ref } = await publish([]);
+      await breakEvent(ref);
+      const { id } = await start('session_id', 'ses-1', 'deliver');
+      const { state } = await runInSpiteUntil(id, ({ unreadable }) => unreadable.events === 1);
+      expect(await cancelRunningErasure(store, state, clock.now(), anna)).toBe('advanced');
+      expect(await confirmErasure(store, await stateOf(id), 'end', clock.now(), anna)).toBe('running');
+    });
     it('ends once it is gone', async () => {
       const { ref } = await publish([]);
       await breakEvent(ref);

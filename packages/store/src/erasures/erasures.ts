@@ -8,6 +8,7 @@ import {
   type ErasureCounts,
   type ErasureField,
   type ErasureStatus,
+  mayEndUnsent,
   newErasureId,
   StorageUnavailable,
   UNSENT_CHOICES,
@@ -75,7 +76,7 @@ export async function startErasure(
 /** Whether an erasure was changed as wanted. If not, it is gone, or has this status, from which it can't be. */
 type Advanced = ScriptResult<'advanceErasure'>;
 
-/** Confirms an erasure that counts or has counted, or ends the deliveries that a confirmed one waits for. */
+/** Confirms an erasure that counts or has counted, or ends the deliveries of a confirmed one that waits. */
 export async function confirmErasure(
   store: Store,
   erasure: Erasure,
@@ -84,8 +85,13 @@ export async function confirmErasure(
   { operator }: AuditNote,
 ): Promise<Advanced> {
   const common = { nowMs, auditEntry: auditEntry('erasure.started', operator, { ...erasure, unsent }) };
-  if (erasure.status === 'waiting' && erasure.unsent === 'deliver' && unsent === 'end')
-    return await advance(store, erasure, { ...common, from: ['waiting'], to: 'waiting', fields: { unsent } });
+  if (unsent === 'end' && mayEndUnsent(erasure))
+    return await advance(store, erasure, {
+      ...common,
+      from: [erasure.status],
+      to: erasure.status,
+      fields: { unsent },
+    });
   return await advance(store, erasure, {
     ...common,
     from: ['counting', 'counted'],

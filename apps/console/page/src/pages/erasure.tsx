@@ -43,7 +43,7 @@ function Content({ erasure }: { erasure: Erasure }) {
           <Text size="sm" aria-live="polite">
             {stateOf(erasure)}
           </Text>
-          {status === 'waiting' && erasure.unsent === 'deliver' && <EndDeliveries id={erasure.id} />}
+          {mayEndDeliveries(erasure) && <EndDeliveries id={erasure.id} />}
           {cannotGoOn(erasure) && <CancelRunning id={erasure.id} />}
         </Stack>
       </Section>
@@ -149,6 +149,10 @@ function CancelRunning({ id }: Pick<Erasure, 'id'>) {
     </Group>
   );
 }
+
+/** Whether a confirmed erasure waits, for deliveries or for an event that can't be read, and has not ended them yet. */
+const mayEndDeliveries = ({ status, unsent, unreadable }: Erasure) =>
+  unsent === 'deliver' && (status === 'waiting' || (status === 'running' && unreadable !== undefined));
 
 /** Ends the deliveries for which an erasure waits: those that are held may take weeks. */
 function EndDeliveries({ id }: Pick<Erasure, 'id'>) {
