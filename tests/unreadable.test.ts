@@ -65,6 +65,72 @@ it('hides no other one in the lists of the operator API and of the command line'
   expect((await get('/v1/timeline?session_id=s-1')).body).toMatchObject({ data: [], unreadable: ['order:1'] });
 });
 
+it('is left out of the overview, which still shows everything else', async () => {
+  const on = await ownWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1', LOG_LEVEL: 'silent' } });
+  const to = await ownReceiver(deliveriesWith(500));
+  const names = ['good', 'record', 'time', 'health', 'held', 'attempts', 'response'] as const;
+  const subscriptions = await Promise.all(names.map(() => on.subscribe(to.url)));
+  const ids = Object.fromEntries(names.map((name, i) => [name, subscriptions[i]?.id])) as Record<
+    (typeof names)[number],
+    string
+  >;
+  await on.publish(sampleEvent({ id: 'order:1' }));
+  const overviewWhere = async (what: string, isWanted: (overview: schemas.Overview) => boolean) =>
+    await eventually(what, async () => {
+      const { status, body } = await on.operate('GET', '/v1/overview');
+      expect(status).toBe(200);
+      return isWanted(body) && (schemas.overviewSchema.parse(body) as schemas.Overview);
+    });
+  const before = await overviewWhere(
+    'all to be paused and ranked',
+    ({ addresses, problems }) => addresses.most_failing.length === names.length && problems.total === names.length,
+  );
+  expect(before).not.toHaveProperty('unreadable');
+  const ref = eventRef({ id: 'order:1', environment: 'sandbox' });
+  const partition = `${on.prefix}:{0}`;
+  const [hours] = await on.redis.keys(`${partition}:*:${ids.attempts}:*`);
+  const keys = [
+    `${partition}:subscription:${ids.record}`,
+    `${partition}:health:${ids.health}`,
+    `${partition}:held:${ids.held}`,
+    hours ?? '',
+    `${partition}:responses:${deliveryId(ref, ids.response)}`,
+  ];
+  for (const key of keys) {
+    await on.redis.del(key);
+    await on.redis.set(key, 'wrong');
+  }
+  await on.redis.hset(`${partition}:subscription:${ids.time}`, 'resume_outcome', 'succeeded', 'resume_at', 'soon');
+  const bad = names.filter((name) => name !== 'good').map((name) => ids[name]);
+  const overview = await overviewWhere(
+    'the overview to name them',
+    ({ unreadable }) => unreadable?.length === bad.length,
+  );
+  expect(overview.unreadable?.toSorted()).toEqual(bad.toSorted());
+  expect(overview.problems.total).toBe(names.length);
+  const shown = overview.problems.items.map((problem) => problem.subscription_id);
+  expect(shown).toEqual(expect.arrayContaining([ids.good, ids.attempts]));
+  for (const name of ['record', 'time', 'health', 'held', 'response'] as const) expect(shown).not.toContain(ids[name]);
+  const failing = overview.addresses.most_failing.map((address) => address.subscription_id);
+  expect(failing).toEqual(expect.arrayContaining([ids.good, ids.health]));
+  for (const name of ['record', 'time', 'attempts'] as const) expect(failing).not.toContain(ids[name]);
+  expect(overview.addresses.paused.map(({ id }) => id)).toEqual([ids.good]);
+
+  const { body: listed } = await on.operate('GET', '/v1/subscriptions');
+  expect(schemas.subscriptionsPageSchema.parse(listed)).toMatchObject({
+    data: [{ id: ids.good }],
+    total: names.length,
+  });
+  expect(listed.unreadable.toSorted()).toEqual(bad.toSorted());
+
+  const printed = await runPosthorn(on.consoleUrl, ['overview']);
+  expect(printed).toMatchObject({
+    code: 0,
+    out: expect.stringContaining(`${names.length} addresses fail or are paused`),
+  });
+  expect(printed.err).toContain(`${bad.length} records can't be read and are left out: `);
+});
+
 it('does not let try-now and a bulk resume pass over one', async () => {
   const on = await ownWorld({ env: { RETRY_DELAYS: '1h', PAUSE_AFTER: '1000' } });
   const to = await ownReceiver(deliveriesWith(500));

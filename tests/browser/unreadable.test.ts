@@ -28,3 +28,21 @@ it('are named above the list, which shows all others', async () => {
   expect(await accessibilityFindings()).toEqual([]);
   expect(await overflow()).toBe(0);
 });
+
+it('are named on the overview, which shows everything else', async () => {
+  const { id } = await ownSubscription(await ownReceiver());
+  await on.operate('POST', `/v1/subscriptions/${id}/pause`);
+  const health = `${on.prefix}:{0}:health:${id}`;
+  const { page, accessibilityFindings, overflow } = await signedIn();
+  const notice = page.getByRole('status').filter({ hasText: "can't be read and is left out" });
+  await page.goto('/');
+  await page.getByText('Most failing addresses').waitFor();
+  expect(await notice.count()).toBe(0);
+  await on.redis.hset(health, 'e', 'damaged');
+  await notice.getByText(id).waitFor();
+  await page.getByText('Most failing addresses').waitFor();
+  expect(await accessibilityFindings()).toEqual([]);
+  expect(await overflow()).toBe(0);
+  await on.redis.hdel(health, 'e');
+  await notice.waitFor({ state: 'detached' });
+});

@@ -152,7 +152,8 @@ export function createClient(env: NodeJS.ProcessEnv): Client {
 /** Ids of records that can't be read that one line names. */
 const MAX_UNREADABLE_SHOWN = 10;
 
-function tellLeftOut(ids: string[]): void {
+/** Says on stderr which records a response leaves out. */
+export function tellLeftOut(ids: string[]): void {
   process.stderr.write(`${unreadableText(ids)}\n`);
 }
 

@@ -9,7 +9,7 @@ import {
   type Overview,
   overviewSchema,
 } from '@posthorn/operator-api';
-import type { Client } from './client.ts';
+import { type Client, tellLeftOut } from './client.ts';
 import { namesOf } from './names.ts';
 import { fromOption, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
@@ -32,6 +32,7 @@ export function addInsightCommands(program: CommandUnknownOpts, client: Client, 
     .action(async () => {
       const overview = await client.get(overviewSchema, '/v1/overview');
       print.item(overview, summarize(overview));
+      if (overview.unreadable) tellLeftOut(overview.unreadable);
     });
 
   program

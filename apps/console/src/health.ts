@@ -8,7 +8,15 @@ import {
   verdictOn,
 } from '@posthorn/core';
 import type * as api from '@posthorn/operator-api';
-import { loadResponses, readHealth, readP99, readRules, type Store, type StoredSubscription } from '@posthorn/store';
+import {
+  loadResponses,
+  readHealth,
+  readP99,
+  readRules,
+  type Store,
+  type StoredSubscription,
+  UnreadableRecord,
+} from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 
@@ -52,7 +60,7 @@ export async function describeHealth(
   const isSlow = found.some(({ p99Ms }) => p99Ms !== null);
   const [rules, ...cameBack] = await Promise.all([
     isSlow ? readRules(store) : null,
-    ...found.map(({ health }) => health.error && loadNewest(store, health.error)),
+    ...found.map(({ subscription, health }) => health.error && loadNewest(store, subscription.id, health.error)),
   ]);
   return found.map((one, i) => serializeFound(one, cameBack[i], rules?.attemptTimeoutMs ?? null, nowMs));
 }
@@ -92,7 +100,17 @@ function serializeFound(
   };
 }
 
-/** What came back from the newest attempt that failed like this, if it was kept. */
-async function loadNewest(store: Store, { deliveryId, attemptNumber }: AddressError): Promise<CameBack | undefined> {
-  return (await loadResponses(store, deliveryId)).get(attemptNumber);
+/**
+ * What came back from the newest attempt that failed like this, if it was kept. Throws `UnreadableRecord` of the
+ * subscription, which is what a list leaves out.
+ */
+async function loadNewest(
+  store: Store,
+  subscriptionId: string,
+  { deliveryId, attemptNumber }: AddressError,
+): Promise<CameBack | undefined> {
+  const responses = await loadResponses(store, deliveryId).catch((error: unknown) => {
+    throw error instanceof UnreadableRecord ? new UnreadableRecord('health of', subscriptionId, error) : error;
+  });
+  return responses.get(attemptNumber);
 }

@@ -1,14 +1,15 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
-import { awaitValues } from '@posthorn/core';
+import { awaitValues, MINUTE_MS } from '@posthorn/core';
 import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
 import { WELL_LIMITS } from '@posthorn/operator-api';
-import { shareResult } from '@posthorn/runtime';
+import { createSeldom, shareResult } from '@posthorn/runtime';
 import {
   type AddressAttempts,
   type AttemptSeries,
   aliveWorkers,
   findUnavailable,
+  loadOthers,
   loadSubscriptions,
   rankAddresses,
   readAddressAttempts,
@@ -17,11 +18,13 @@ import {
   readRules,
   readServerState,
   type Store,
+  type StoredSubscription,
+  type UnreadableRecord,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { instant } from './instant.ts';
 import { findNotWell } from './not-well.ts';
-import { serializeListedSubscriptions } from './serialize.ts';
+import { nameUnreadable, serializeListedSubscriptions } from './serialize.ts';
 import { describeUnavailable } from './storage-problem.ts';
 import { readTriage } from './triage.ts';
 
@@ -32,15 +35,19 @@ const MAX_PAUSED_SHOWN = 10;
 
 /** Returns a reader of the overview. Its cost for Redis does not depend on the number of callers. */
 export function createOverview(context: ConsoleContext): () => Promise<api.Overview> {
-  return shareResult(() => readOverview(context), MAX_AGE_MS);
+  // Each open page reads it again and again.
+  const mayLog = createSeldom({ everyMs: MINUTE_MS });
+  return shareResult(() => readOverview(context, mayLog), MAX_AGE_MS);
 }
 
-async function readOverview(context: ConsoleContext): Promise<api.Overview> {
+async function readOverview(context: ConsoleContext, mayLog: () => boolean): Promise<api.Overview> {
   const { store } = context;
   const nowMs = context.clock.now();
-  const read = await readAll(context, nowMs);
-  const { backlog, hour, ranking, triage, server, refusal } = read;
+  const unreadable: UnreadableRecord[] = [];
+  const read = await readAll(context, nowMs, unreadable);
+  const { backlog, hour, triage, server, refusal } = read;
   const workers = withClockOffsets(read.workers, nowMs - server.clockOffsetMs);
+  const addresses = await serializeAddresses(context, read, unreadable);
   const notWell = findNotWell({ refusal, triage, workers, hour, pendingMs: backlog.oldestPendingAgeMs, server });
   return {
     at: instant(nowMs),
@@ -58,29 +65,27 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
     last_day: serializeAttempts(read.day),
     rules: serializeRules(store, read.rules),
     format: serializeFormat(read.format),
-    addresses: {
-      since: instant(ranking.sinceMs),
-      most_failing: await serializeRanking(store, ranking.failing),
-      slowest: await serializeRanking(store, ranking.slow),
-      paused: await serializeListedSubscriptions(context, read.paused.items),
-    },
+    addresses,
+    // The same may be in several parts.
+    ...nameUnreadable(context, [...new Map(unreadable.map((one) => [one.id, one])).values()], mayLog),
   };
 }
 
 type Read = Awaited<ReturnType<typeof readAll>>;
 
-function readAll(context: ConsoleContext, nowMs: number) {
+/** Adds to `unreadable` what can't be read of the addresses. */
+function readAll(context: ConsoleContext, nowMs: number, unreadable: UnreadableRecord[]) {
   const { store, directory, clock } = context;
   return awaitValues({
     backlog: readBacklog(context, nowMs),
     workers: aliveWorkers(store),
     hour: readAttempts(store, 'minute', nowMs),
     day: readAttempts(store, 'hour', nowMs),
-    ranking: rankAddresses(store, nowMs),
+    ranking: rankAddresses(store, nowMs, unreadable),
     rules: readRules(store),
     format: readFormat(store),
-    triage: readTriage(context, nowMs),
-    paused: directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
+    triage: readTriage(context, nowMs, unreadable),
+    paused: directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN, leaveOutUnreadable: true }),
     server: readServerState(store, clock.now),
     refusal: readRefusal(context),
   });
@@ -159,17 +164,32 @@ function serializeCounts({ succeeded, failed, periods }: Pick<AttemptSeries, 'su
   return { attempts, succeeded, failed, success_rate: attempts === 0 ? null : succeeded / attempts, series };
 }
 
+async function serializeAddresses(
+  context: ConsoleContext,
+  { ranking, paused }: Read,
+  unreadable: UnreadableRecord[],
+): Promise<api.Overview['addresses']> {
+  unreadable.push(...paused.unreadable);
+  const serializePaused = (some: StoredSubscription[]) => serializeListedSubscriptions(context, some);
+  return {
+    since: instant(ranking.sinceMs),
+    most_failing: await serializeRanking(context.store, ranking.failing, unreadable),
+    slowest: await serializeRanking(context.store, ranking.slow, unreadable),
+    paused: await loadOthers(serializePaused, paused.items, unreadable),
+  };
+}
+
 /** Adds url and status to the ranked addresses. Leaves out deleted ones. */
 async function serializeRanking(
   store: Store,
   ranked: AddressAttempts[],
+  unreadable: UnreadableRecord[],
 ): Promise<api.Overview['addresses']['slowest']> {
-  const subscriptions = await loadSubscriptions(
-    store,
-    ranked.map(({ subscriptionId }) => subscriptionId),
-  );
-  return ranked.flatMap(({ subscriptionId, succeeded, failed, meanMs }, i) => {
-    const subscription = subscriptions[i];
+  const ids = ranked.map(({ subscriptionId }) => subscriptionId);
+  const found = await loadOthers((some: string[]) => loadSubscriptions(store, some), ids, unreadable);
+  const byId = new Map(found.map((subscription) => [subscription.id, subscription]));
+  return ranked.flatMap(({ subscriptionId, succeeded, failed, meanMs }) => {
+    const subscription = byId.get(subscriptionId);
     if (!subscription) return [];
     const { url, status } = subscription;
     return [{ subscription_id: subscriptionId, url, status, succeeded, failed, mean_ms: meanMs }];

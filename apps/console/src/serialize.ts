@@ -311,12 +311,16 @@ export async function serializePage<T, P>(
   return { data, next_cursor: page.nextCursor, ...nameUnreadable(context, page.unreadable) };
 }
 
-/** The ids of records that a response leaves out because they can't be read. Logs why: one line for each response. */
+/**
+ * The ids of records that a response leaves out because they can't be read. Logs why if `mayLog`: one line for each
+ * response.
+ */
 export function nameUnreadable(
   { logger }: Pick<ConsoleContext, 'logger'>,
   unreadable: readonly UnreadableRecord[],
+  mayLog = () => true,
 ): { unreadable?: string[] } {
   if (unreadable.length === 0) return {};
-  logger.error({ records: unreadable.map(({ id, message }) => ({ id, message })) }, 'records.unreadable');
+  if (mayLog()) logger.error({ records: unreadable.map(({ id, message }) => ({ id, message })) }, 'records.unreadable');
   return { unreadable: unreadable.map(({ id }) => id) };
 }

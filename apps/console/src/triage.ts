@@ -6,10 +6,12 @@ import {
   laneLength,
   listFailing,
   listMostHeld,
+  loadOthers,
   loadSubscriptions,
   readHealth,
   type Store,
   type StoredSubscription,
+  type UnreadableRecord,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { describeHealth, type FoundHealth } from './health.ts';
@@ -34,27 +36,37 @@ interface Candidate extends FoundHealth {
   held: number;
 }
 
-/** Reads the problems and incidents. The cost has a limit, however many addresses fail or are paused. */
+/**
+ * Reads the problems and incidents, and adds to `unreadable` those that can't be read. The cost has a limit, however
+ * many addresses fail or are paused.
+ */
 export async function readTriage(
   context: ConsoleContext,
   nowMs: number,
+  unreadable: UnreadableRecord[],
 ): Promise<Pick<api.Overview, 'problems' | 'incidents'>> {
   const { store, directory } = context;
   const [total, failing, worstFailing, mostHeld] = await Promise.all([
     countProblems(store),
     listFailing(store, MAX_FAILING),
-    directory.find({ health: 'failing', sort: 'worst' }, { limit: MAX_FAILING_READ }),
-    listMostHeld(store, MAX_PAUSED, MAX_PAUSED_READ),
+    directory.find({ health: 'failing', sort: 'worst' }, { limit: MAX_FAILING_READ, leaveOutUnreadable: true }),
+    listMostHeld(store, MAX_PAUSED, MAX_PAUSED_READ, unreadable),
   ]);
-  const paused = (await loadSubscriptions(store, mostHeld)).flatMap((found) =>
-    found?.status === 'paused' ? [found] : [],
-  );
-  const candidates = await readCandidates(store, [...worstFailing.items, ...paused], nowMs);
+  unreadable.push(...worstFailing.unreadable);
+  const found = await loadOthers((ids: string[]) => loadSubscriptions(store, ids), mostHeld, unreadable);
+  const paused = found.filter(({ status }) => status === 'paused');
+  // One may be failing and paused.
+  const byId = new Map([...worstFailing.items, ...paused].map((subscription) => [subscription.id, subscription]));
+  const read = (some: StoredSubscription[]) => readCandidates(store, some, nowMs);
+  const candidates = await loadOthers(read, [...byId.values()], unreadable);
   const incidents = findIncidents(failing);
   const incidentOf = new Map(incidents.flatMap(({ id, subscriptionIds }) => subscriptionIds.map((sub) => [sub, id])));
   const worst = candidates.sort((a, b) => severity(b) - severity(a)).slice(0, MAX_SHOWN);
-  const healths = await describeHealth(store, worst, nowMs);
-  const items = worst.map((candidate, i) => serializeProblem(candidate, healths[i], incidentOf));
+  const serialize = async (some: Candidate[]) => {
+    const healths = await describeHealth(store, some, nowMs);
+    return some.map((candidate, i) => serializeProblem(candidate, healths[i], incidentOf));
+  };
+  const items = await loadOthers(serialize, worst, unreadable);
   return {
     problems: { total, items },
     incidents: incidents.map(({ id, startedAtMs, subscriptionIds }) => ({
@@ -77,13 +89,12 @@ async function readCandidates(
   subscriptions: readonly StoredSubscription[],
   nowMs: number,
 ): Promise<Candidate[]> {
-  // One may be failing and paused.
-  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+  const ids = subscriptions.map(({ id }) => id);
   const [healths, held] = await Promise.all([
-    readHealth(store, [...byId.keys()], nowMs),
-    Promise.all(Array.from(byId.keys(), (id) => laneLength(store, 'held', id))),
+    readHealth(store, ids, nowMs),
+    Promise.all(ids.map((id) => laneLength(store, 'held', id))),
   ]);
-  return Array.from(byId.values(), (subscription, i) => ({
+  return subscriptions.map((subscription, i) => ({
     subscription,
     health: healths[i] ?? UNKNOWN_HEALTH,
     p99Ms: null,
@@ -118,7 +129,7 @@ function sharedBy(members: Candidate[]): { error_label: string | null; host: str
     (label) => label,
   );
   const [most] = [...labels].sort(([, a], [, b]) => b.length - a.length);
-  const hosts = [...new Set(members.map(({ subscription }) => new URL(subscription.url).host))];
+  const hosts = [...new Set(members.map(({ subscription }) => URL.parse(subscription.url)?.host ?? subscription.url))];
   return {
     error_label: most && 2 * most[1].length > members.length ? most[0] : null,
     host: hosts.length === 1 ? (hosts[0] ?? null) : null,

@@ -1,7 +1,7 @@
 /** Records that are not as they must be: what is said of them, and what becomes of those beside them. */
 import { expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
-import { decodeNamed, loadReadable, readNamed, separate, UnreadableRecord } from './decode-named.ts';
+import { decodeNamed, loadOthers, loadReadable, readNamed, separate, UnreadableRecord } from './decode-named.ts';
 
 it('names the record and its first number that is no time, or what the decoder threw', () => {
   const decode = (decoded: object) => () => decodeNamed('delivery', 'dlv_1', () => decoded);
@@ -10,6 +10,7 @@ it('names the record and its first number that is no time, or what the decoder t
   });
   const start = "The record of delivery dlv_1 can't be read: ";
   expect(decode({ createdAtMs: Number.NaN })).toThrow(`${start}its createdAtMs is NaN`);
+  expect(decode({ attempts: [null, { startedAtMs: Number.NaN }] })).toThrow(`${start}its startedAtMs is NaN`);
   expect(decode({ createdAtMs: 9e15 })).toThrow(`${start}its createdAtMs is 9000000000000000`);
   expect(() => decodeNamed('delivery', 'dlv_1', () => JSON.parse('{') as object)).toThrow(start);
   expect(decodeNamed('delivery', 'dlv_1', () => undefined)).toBeUndefined();
@@ -35,6 +36,9 @@ it('loads those beside records that cannot be read, one by one only where there 
   const loaded = await loadReadable(load, ['{"a":1}', '{', 'gone', '[]']);
   expect(loaded).toEqual([{ a: 1 }, expect.any(UnreadableRecord), undefined, []]);
   expect(separate(loaded)).toMatchObject({ items: [{ a: 1 }, []], unreadable: [{ id: '{' }] });
+  const unreadable = [new UnreadableRecord('event', 'e', 'x')];
+  expect(await loadOthers(load, ['{', '[]'], unreadable)).toEqual([[]]);
+  expect(unreadable).toMatchObject([{ id: 'e' }, { id: '{', summary: "The record of delivery { can't be read" }]);
 });
 
 it('passes on what is wrong with all of them', async () => {

@@ -7,10 +7,14 @@ const MAX_TIME_MS = 8.64e15;
 export class UnreadableRecord extends Error {
   override name = 'UnreadableRecord';
   readonly id: string;
+  /** The message without the reason, which may quote what is stored. */
+  readonly summary: string;
   constructor(kind: string, id: string, cause: unknown) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    super(`The record of ${kind} ${id} can't be read: ${reason}`, { cause });
+    const summary = `The record of ${kind} ${id} can't be read`;
+    super(`${summary}: ${reason}`, { cause });
     this.id = id;
+    this.summary = summary;
   }
 }
 
@@ -25,7 +29,7 @@ export async function readNamed<T>(kind: string, id: string, reading: Promise<T>
 }
 
 /**
- * Returns what `decode` returns. Throws `UnreadableRecord` if that throws, or if a number whose name ends with `Ms` is no
+ * Returns what `decode` returns. Throws `UnreadableRecord` if that throws, or if a number in it whose name ends with `Ms` is no
  * time: that would only be found where it is written as text.
  */
 export function decodeNamed<T extends object | undefined>(kind: string, id: string, decode: () => T): T {
@@ -61,6 +65,17 @@ export async function loadReadable<I, T>(
   );
 }
 
+/** Loads items like `loadReadable`. Returns those that can be read, and adds the errors of the others to `unreadable`. */
+export async function loadOthers<I, T>(
+  load: (items: I[]) => Promise<(T | undefined)[]>,
+  items: I[],
+  unreadable: UnreadableRecord[],
+): Promise<T[]> {
+  const loaded = separate(await loadReadable(load, items));
+  unreadable.push(...loaded.unreadable);
+  return loaded.items;
+}
+
 /** Separates what `loadReadable` returns. */
 export function separate<T>(loaded: readonly (T | UnreadableRecord | undefined)[]): {
   items: T[];
@@ -79,9 +94,10 @@ export function wordOf<W extends string>(words: readonly W[], field: string, val
   return word;
 }
 
-/** Throws if a number of `decoded` whose name ends with `Ms` is no time. */
-export function checkTimes(decoded: object): void {
+/** Throws if a number in `decoded`, at any depth, whose name ends with `Ms` is no time. */
+function checkTimes(decoded: object): void {
   for (const [name, value] of Object.entries(decoded)) {
+    if (typeof value === 'object' && value !== null) checkTimes(value);
     if (typeof value === 'number' && name.endsWith('Ms') && !(Math.abs(value) <= MAX_TIME_MS))
       throw new Error(`its ${name} is ${value}`);
   }

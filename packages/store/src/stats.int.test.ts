@@ -23,7 +23,7 @@ describe('the statistics of addresses', () => {
     await addCounts(store, counts([[b, { succeeded: 2, failed: 0, totalMs: 2_000 }]]), nowMs);
     await addCounts(store, counts([[c, { succeeded: 0, failed: 5, totalMs: 50 }]]), nowMs);
     expect(await readAddressAttempts(store, a, nowMs)).toMatchObject({ succeeded: 4, failed: 2, meanMs: 100 });
-    const { failing, slow } = await rankAddresses(store, nowMs);
+    const { failing, slow } = await rankAddresses(store, nowMs, []);
     expect(failing.map(({ subscriptionId, failed }) => [subscriptionId, failed])).toEqual([
       [c, 5],
       [a, 2],
@@ -53,7 +53,7 @@ describe('the statistics of addresses', () => {
       return store.redis.hgetall(key);
     };
     const redis: typeof store.redis = Object.create(store.redis, { hgetall: { value: hgetall } });
-    const { failing, slow } = await rankAddresses({ ...store, redis }, nowMs);
+    const { failing, slow } = await rankAddresses({ ...store, redis }, nowMs, []);
     expect(failing.map(({ subscriptionId, failed }) => [subscriptionId, failed])).toEqual(
       ids
         .slice(-10)

@@ -8,6 +8,7 @@ import {
   partitionOf,
   throwRejections,
 } from '@posthorn/core';
+import { loadOthers, readNamed, type UnreadableRecord } from './decode-named.ts';
 import { addressStatsKey, partitionPrefix, prefixOfSubscription, rankingKey, statsKey } from './keys.ts';
 import { highest } from './lists/sorted-set.ts';
 import { runScript } from './scripts.ts';
@@ -191,11 +192,12 @@ export interface AddressAttempts extends Totals {
 
 /**
  * The addresses with the most failed attempts, and those whose attempts take longest, in this hour and the one before:
- * of the first 10 of each hour.
+ * of the first 10 of each hour. Adds to `unreadable` those whose attempts can't be read.
  */
 export async function rankAddresses(
   store: Store,
   nowMs: number,
+  unreadable: UnreadableRecord[],
 ): Promise<{ sinceMs: number; failing: AddressAttempts[]; slow: AddressAttempts[] }> {
   const hours = lastOf(HOUR_MS, 2, nowMs);
   const rank = async (ranking: 'failing' | 'slow', rankOf: (address: AddressAttempts) => number) => {
@@ -203,9 +205,9 @@ export async function rankAddresses(
       hours.map((hour) => highest(store, (prefix) => rankingKey(prefix, ranking, hour), MAX_RANKED)),
     );
     const ids = new Set(ofHours.flat().map(({ id }) => id));
-    const addresses = await Promise.all(
-      Array.from(ids, async (id) => addressAttempts(id, await readAddressHours(store, id, hours))),
-    );
+    const load = (some: string[]) =>
+      Promise.all(some.map(async (id) => addressAttempts(id, await readAddressHours(store, id, hours))));
+    const addresses = await loadOthers(load, [...ids], unreadable);
     return addresses.sort((a, b) => rankOf(b) - rankOf(a)).slice(0, MAX_RANKED);
   };
   const [failing, slow] = await Promise.all([
@@ -219,7 +221,8 @@ type Hash = Record<string, string>;
 
 function readAddressHours(store: Store, subscriptionId: string, hours: number[]): Promise<Hash[]> {
   const prefix = prefixOfSubscription(store, subscriptionId);
-  return Promise.all(hours.map((hour) => store.redis.hgetall(addressStatsKey(prefix, subscriptionId, hour))));
+  const read = (hour: number) => store.redis.hgetall(addressStatsKey(prefix, subscriptionId, hour));
+  return Promise.all(hours.map((hour) => readNamed('the attempts to', subscriptionId, read(hour))));
 }
 
 function addressAttempts(subscriptionId: string, hours: Hash[]): AddressAttempts {

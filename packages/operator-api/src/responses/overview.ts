@@ -7,7 +7,7 @@ import {
   SUBSCRIPTION_STATUSES,
 } from '@posthorn/core';
 import { z } from 'zod';
-import { addressErrorSchema, count, instant } from './fields.ts';
+import { addressErrorSchema, count, instant, unreadable } from './fields.ts';
 import { subscriptionSchema } from './subscriptions.ts';
 
 const percentiles = z.strictObject({ p50: count.nullable(), p99: count.nullable() });
@@ -192,6 +192,7 @@ export const overviewSchema = z
       slowest: z.array(addressSchema),
       paused: z.array(subscriptionSchema).describe('Up to 10, newest first'),
     }),
+    unreadable,
   })
   .meta({ id: 'Overview' });
 export type Overview = z.infer<typeof overviewSchema>;

@@ -1,4 +1,5 @@
 /** Deliveries that wait outside the queue: releases and counts them. */
+import { readNamed } from '../decode-named.ts';
 import { keepEvent } from '../events/events.ts';
 import { type Lane, laneIndexKey, laneKey, partitionPrefix, prefixOfSubscription, resumingKey } from '../keys.ts';
 import { joinCalls } from '../redis/join-calls.ts';
@@ -91,5 +92,6 @@ export async function laneOf(
 
 /** How many deliveries of an address wait in a lane. */
 export async function laneLength(store: Store, lane: Lane, subscriptionId: string): Promise<number> {
-  return await store.redis.zcard(laneKey(prefixOfSubscription(store, subscriptionId), lane, subscriptionId));
+  const key = laneKey(prefixOfSubscription(store, subscriptionId), lane, subscriptionId);
+  return await readNamed(`the ${lane} lane of`, subscriptionId, store.redis.zcard(key));
 }

@@ -1,5 +1,6 @@
 /** Keeps what came back from failed attempts, apart from the deliveries: most deliveries have none. */
 import { type AttemptConnection, type CameBack, DAY_MS } from '@posthorn/core';
+import { decodeNamed, readNamed } from '../decode-named.ts';
 import { prefixOfId, responsesKey } from '../keys.ts';
 import type { Store } from '../store.ts';
 
@@ -8,8 +9,10 @@ export const RESPONSES_AFTER_SUCCESS_MS = DAY_MS;
 
 /** The kept responses to a delivery's attempts, by the number of the attempt. */
 export async function loadResponses(store: Store, deliveryId: string): Promise<Map<number, CameBack>> {
-  const found = await store.redis.hgetall(responsesKey(prefixOfId(store, deliveryId), deliveryId));
-  return new Map(Object.entries(found).map(([number, text]) => [Number(number), decodeCameBack(text)]));
+  const key = responsesKey(prefixOfId(store, deliveryId), deliveryId);
+  const found = await readNamed('the responses to', deliveryId, store.redis.hgetall(key));
+  const decode = (text: string) => decodeNamed('the responses to', deliveryId, () => decodeCameBack(text));
+  return new Map(Object.entries(found).map(([number, text]) => [Number(number), decode(text)]));
 }
 
 /** A few short names: header values and the body are most of the text. Steps that were not made are left out. */

@@ -1,6 +1,6 @@
 /** Reads the health of addresses, which workers keep with the counts of their attempts (stats.ts). */
 import { type AddressError, type AddressHealth, HEALTH_MINUTES, MINUTE_MS } from '@posthorn/core';
-import { decodeNamed, readNamed } from '../decode-named.ts';
+import { decodeNamed, loadOthers, readNamed, type UnreadableRecord } from '../decode-named.ts';
 import { laneLength } from '../deliveries/lanes.ts';
 import { failingKey, healthKey, prefixOfSubscription, subscriptionKey, subscriptionsKey } from '../keys.ts';
 import { highest, pairs } from '../lists/sorted-set.ts';
@@ -72,11 +72,18 @@ export async function listFailing(store: Store, limit: number): Promise<{ subscr
 
 /**
  * Of the `among` paused addresses that were created last, up to `limit`: those with the most held deliveries, the most
- * first.
+ * first. Adds to `unreadable` those whose held deliveries can't be counted.
  */
-export async function listMostHeld(store: Store, among: number, limit: number): Promise<string[]> {
+export async function listMostHeld(
+  store: Store,
+  among: number,
+  limit: number,
+  unreadable: UnreadableRecord[],
+): Promise<string[]> {
   const newest = await highest(store, (prefix) => subscriptionsKey(prefix, 'paused'), among);
-  const held = await Promise.all(newest.map(async ({ id }) => ({ id, count: await laneLength(store, 'held', id) })));
+  const load = (some: { id: string }[]) =>
+    Promise.all(some.map(async ({ id }) => ({ id, count: await laneLength(store, 'held', id) })));
+  const held = await loadOthers(load, newest, unreadable);
   return held
     .sort((a, b) => b.count - a.count)
     .slice(0, limit)

@@ -6,7 +6,7 @@ import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { Figure, FigureCard, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { amountText, countText, durationText, percentText } from '../parts/numbers.ts';
-import { Loaded } from '../parts/states.tsx';
+import { Loaded, Unreadable } from '../parts/states.tsx';
 import { looks, StatusBadge } from '../parts/status.tsx';
 import { Ago, Instant } from '../parts/time.tsx';
 import { Triage } from '../parts/triage.tsx';
@@ -63,6 +63,7 @@ function Content({ overview }: { overview: Overview }) {
   const { deliveries, queue, workers, addresses } = overview;
   return (
     <Stack>
+      <Unreadable ids={overview.unreadable} />
       <Triage overview={overview} />
       <UpgradeNote format={overview.format} />
       <Attempts overview={overview} />
