@@ -131,6 +131,47 @@ it('is left out of the overview, which still shows everything else', async () =>
   expect(printed.err).toContain(`${bad.length} records can't be read and are left out: `);
 });
 
+it('read alone is an error that names it, without what is stored in it', async () => {
+  const on = await ownWorld({ env: { RETRY_DELAYS: '5ms', PAUSE_AFTER: '1000', LOG_LEVEL: 'silent' } });
+  const to = await ownReceiver(deliveriesWith(500));
+  const { id } = await on.subscribe(to.url);
+  await on.publish(sampleEvent({ id: 'order:1' }));
+  await eventually('it to fail', async () => (await on.deliveries('status=failed')).length === 1);
+  const ref = eventRef({ id: 'order:1', environment: 'sandbox' });
+  const delivery = deliveryId(ref, id);
+  const replay = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body.id;
+  await eventually(
+    'the replay to end',
+    async () => (await on.operate('GET', `/v1/replays/${replay}`)).body.finished_at,
+  );
+  const broken = async (path: string, key: string, value: string | undefined, what: string) => {
+    const [full, away] = [`${on.prefix}:{0}:${key}`, `${on.prefix}:{0}:away`];
+    const existed = await on.redis.exists(full);
+    if (existed) await on.redis.rename(full, away);
+    if (value === undefined) await on.redis.sadd(full, 'a secret');
+    else await on.redis.set(full, value);
+    const { status, body } = await on.operate('GET', path);
+    expect([status, body.code, body.detail]).toEqual([
+      500,
+      'internal',
+      expect.stringMatching(
+        new RegExp(`^The record of ${what}\\S* can't be read; the log of the console says why\\. See `),
+      ),
+    ]);
+    expect(JSON.stringify(body)).not.toContain('secret');
+    await on.redis.del(full);
+    if (existed) await on.redis.rename(away, full);
+  };
+  await broken(`/v1/events/order:1`, `event:${ref}`, undefined, 'event order:1');
+  await broken(`/v1/events/order:1`, `event:${ref}`, 'a secret', 'event order:1');
+  await broken(`/v1/deliveries/${delivery}`, `delivery:${delivery}`, 'a secret', `delivery ${delivery}`);
+  await broken(`/v1/deliveries/${delivery}`, `responses:${delivery}`, 'a secret', `the responses to ${delivery}`);
+  await broken(`/v1/replays/${replay}`, `replay:${replay}`, 'a secret', `replay ${replay}`);
+  await broken(`/v1/subscriptions/${id}`, `health:${id}`, 'a secret', `health of ${id}`);
+  await broken(`/v1/subscriptions/${id}`, `parked:${id}`, 'a secret', `the parked lane of ${id}`);
+  await broken(`/v1/subscriptions/${id}`, `subscription:${id}`, 'a secret', `subscription ${id}`);
+});
+
 it('does not let try-now and a bulk resume pass over one', async () => {
   const on = await ownWorld({ env: { RETRY_DELAYS: '1h', PAUSE_AFTER: '1000' } });
   const to = await ownReceiver(deliveriesWith(500));

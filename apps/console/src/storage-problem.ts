@@ -1,8 +1,11 @@
-/** Tells operators why the storage is unavailable, and which partitions of a Redis Cluster are, and where. */
+/**
+ * Tells operators why the storage is unavailable, which partitions of a Redis Cluster are, and where, or which record
+ * can't be read.
+ */
 import { AppError, ChangeFailed, StorageUnavailable } from '@posthorn/core';
 import { callerName, storageUnavailable, toAppError } from '@posthorn/http';
 import { shareResult } from '@posthorn/runtime';
-import { findUnavailable, type Store, type UnavailablePartition } from '@posthorn/store';
+import { findUnavailable, type Store, type UnavailablePartition, UnreadableRecord } from '@posthorn/store';
 import type { ErrorRequestHandler } from 'express';
 
 /** All calls that fail share one look for this long. */
@@ -29,12 +32,14 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
 /**
  * Passes errors on. Where the storage is unavailable, an operator's 503 says why; where only some partitions are, also
  * which, and what still works. It also says what became of a change: one that got no reply may have been made all the
- * same, since Redis may only be slow. `not_changed` means that nothing was changed.
+ * same, since Redis may only be slow. `not_changed` means that nothing was changed. The 500 of a record that can't be
+ * read names it.
  */
 export function storageProblem(store: Store): ErrorRequestHandler {
   const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
   return async (error, { method }, response, _next) => {
     if (callerName(response) === '' || error instanceof AppError) throw error;
+    if (error instanceof UnreadableRecord) throw unreadableProblem(error, method);
     if (!(error instanceof StorageUnavailable)) throw method === 'GET' ? error : bugInChange(error);
     const { code, also } = method === 'GET' ? { code: 'unavailable' as const, also: '' } : outcomeOf(error);
     const unavailable = await find();
@@ -49,6 +54,12 @@ export function storageProblem(store: Store): ErrorRequestHandler {
     const detail = `A part of the storage is unavailable: ${which}. ${await othersOf(store)}${also}`;
     throw new AppError(code, detail, { cause: error, retryAfterS: 5 });
   };
+}
+
+/** Names the record. Only the log says why: that may quote what is stored. */
+function unreadableProblem(cause: UnreadableRecord, method: string): AppError {
+  const detail = `${cause.summary}; the log of the console says why. See "A record that can't be read" in docs/runbooks.md.`;
+  return new AppError('internal', detail + (method === 'GET' ? '' : MAY_BE_MADE), { cause });
 }
 
 const MAY_BE_MADE = ' The change may have been made: look before you repeat it.';

@@ -15,7 +15,7 @@ import {
   termsOf,
 } from '@posthorn/core';
 import { Cluster } from 'ioredis';
-import { decodeNamed, loadReadable, readNamed, separate, UnreadableRecord } from '../decode-named.ts';
+import { decodeNamed, loadReadable, separate, UnreadableRecord } from '../decode-named.ts';
 import {
   keptWhileUnfinishedMs,
   loadDeliveries,
@@ -302,7 +302,7 @@ async function loadEvents(
 
 /** The event under a reference. Throws `UnreadableRecord`, with the reference as its id. */
 async function readEvent(store: Store, ref: EventRef): Promise<StoredEvent | undefined> {
-  const stored = await readNamed('event', ref, loadExactly(store, ref));
+  const stored = await loadExactly(store, ref);
   return decodeNamed('event', ref, () => stored);
 }
 

@@ -11,6 +11,7 @@ import {
   partitionOf,
   topicsOfEvent,
 } from '@posthorn/core';
+import { readNamed } from '../decode-named.ts';
 import { eventKey, fanningOutKey, partitionPrefix, topicKey } from '../keys.ts';
 import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
 import { runScript } from '../scripts.ts';
@@ -77,11 +78,11 @@ export async function loadEvent(store: Store, event: EventRef): Promise<StoredEv
   return joint && (await loadExactly(store, joint));
 }
 
-/** An event by the reference that it is stored under. */
+/** An event by the reference that it is stored under. Throws `UnreadableRecord`. */
 export async function loadExactly(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
   const key = eventKey(prefixOfEvent(store, event), event);
-  if (isJoint(event)) return decodeJoint(event, await store.redis.hgetall(key));
-  const text = await store.redis.get(key);
+  if (isJoint(event)) return decodeJoint(event, await readNamed('event', event, store.redis.hgetall(key)));
+  const text = await readNamed('event', event, store.redis.get(key));
   return text === null ? undefined : decodeText(event, text);
 }
 
@@ -94,16 +95,8 @@ export function parsingWeight({ event }: StoredEvent): number {
 
 /** Every stored event with this id: at most one in each environment. */
 export async function findEvents(store: Store, eventId: string): Promise<StoredEvent[]> {
-  const refs = refsOf(eventId);
-  const [joint, others] = [refs.filter(isJoint), refs.filter((ref) => !isJoint(ref))];
-  // All of them are in one partition, that of the id.
-  const [texts, ...records] = await Promise.all([
-    store.redis.mget(others.map((ref) => eventKey(prefixOfEvent(store, ref), ref))),
-    ...joint.map((ref) => loadExactly(store, ref)),
-  ]);
-  const found = new Map(records.map((stored, i) => [joint[i], stored]));
-  for (const [i, ref] of others.entries()) found.set(ref, texts[i] ? decodeText(ref, texts[i]) : undefined);
-  return refs.map((ref) => found.get(ref)).filter((stored) => stored !== undefined);
+  const found = await Promise.all(refsOf(eventId).map((ref) => loadExactly(store, ref)));
+  return found.filter((stored) => stored !== undefined);
 }
 
 /** The references that events with an id may be stored under. */

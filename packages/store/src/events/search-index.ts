@@ -23,7 +23,7 @@ import {
   sessionFacts,
 } from '@posthorn/core';
 import { GRACE_MS } from '../constants.ts';
-import { loadReadable, readNamed, separate, UnreadableRecord } from '../decode-named.ts';
+import { loadReadable, separate, UnreadableRecord } from '../decode-named.ts';
 import { allPrefixes, installationKey, searchKey } from '../keys.ts';
 import { filterInSlices, visitInSlices } from '../lists/in-slices.ts';
 import type { Store } from '../store.ts';
@@ -156,8 +156,7 @@ export async function searchEvents(
   const found = new Map<EventRef, Found>();
   const unreadable = new Map<string, UnreadableRecord>();
   const load = async (refs: EventRef[]): Promise<StoredEvent[]> => {
-    const loadAll = (some: EventRef[]) =>
-      Promise.all(some.map((ref) => readNamed('event', ref, loadEvent(store, ref))));
+    const loadAll = (some: EventRef[]) => Promise.all(some.map((ref) => loadEvent(store, ref)));
     const { items, unreadable: errors } = separate(await loadReadable(loadAll, refs));
     for (const { id: ref, cause } of errors)
       unreadable.set(ref, new UnreadableRecord('event', eventIdOf(ref as EventRef), cause));
