@@ -16,6 +16,12 @@ it('names the record and its first number that is no time, or what the decoder t
   expect(decodeNamed('delivery', 'dlv_1', () => undefined)).toBeUndefined();
 });
 
+it('says nothing of a damaged JSON text, which may be a payload, also not in its cause', () => {
+  const decode = () => decodeNamed('event', 'evt_1', () => JSON.parse('{"name": Ångström}') as object);
+  expect(decode).toThrow(expect.objectContaining({ message: expect.stringMatching(/: one of its texts is no JSON$/) }));
+  expect(decode).toThrow(expect.not.objectContaining({ cause: expect.anything() }));
+});
+
 it('names the record that Redis refuses to read, and passes on everything else', async () => {
   const wrongType = Object.assign(new Error('WRONGTYPE'), { name: 'ReplyError' });
   const named = { name: 'UnreadableRecord', message: "The record of delivery dlv_1 can't be read: WRONGTYPE" };

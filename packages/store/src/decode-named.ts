@@ -7,13 +7,17 @@ const MAX_TIME_MS = 8.64e15;
 export class UnreadableRecord extends Error {
   override name = 'UnreadableRecord';
   readonly id: string;
+  readonly reason: string;
   /** The message without the reason, which may quote what is stored. */
   readonly summary: string;
   constructor(kind: string, id: string, cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    // The message of JSON.parse quotes the text, which may be a payload: no log may have it.
+    const isQuote = cause instanceof Error && cause.name === 'SyntaxError';
+    const reason = isQuote ? 'one of its texts is no JSON' : cause instanceof Error ? cause.message : String(cause);
     const summary = `The record of ${kind} ${id} can't be read`;
-    super(`${summary}: ${reason}`, { cause });
+    super(`${summary}: ${reason}`, isQuote ? {} : { cause });
     this.id = id;
+    this.reason = reason;
     this.summary = summary;
   }
 }

@@ -696,6 +696,7 @@ describe('an erasure', () => {
       ['of another type', 'end', undefined],
       ['that no decoder takes', 'end', 'zzz 1 2 \n{}'],
       ['without a time of acceptance', 'deliver', '0 1\n{}'],
+      ['the data of which end too early', 'end', '0 1 1 \n{"id":"ses-1"'],
     ])('%s goes on past it, says so, and ends once it is known whose it is (%s)', async (_, unsent, text) => {
       const [a, b, other] = [
         await publish([]),

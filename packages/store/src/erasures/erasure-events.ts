@@ -279,7 +279,12 @@ async function readNext(store: Store, partition: number, finders: readonly Finde
   const part: Part = { events: wanted.map((each) => each.events), unreadable: [] };
   if (found.cursor === 'restart') return { ...part, cursor: '0', run: found.run };
   const compare = (stored: StoredEvent) => {
-    for (const each of wanted) if (each.isWanted(stored)) each.events.push(stored);
+    try {
+      for (const each of wanted) if (each.isWanted(stored)) each.events.push(stored);
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      part.unreadable.push(stored.ref);
+    }
   };
   for (const some of chunksOf(found.keys, EVENTS_AT_ONCE)) {
     const refs = some.flatMap((key) => refOf(store, key));
@@ -312,7 +317,7 @@ function refOf({ prefix }: Store, key: string): EventRef[] {
   return ref === undefined ? [] : [ref as EventRef];
 }
 
-/** Returns a function that says whether an erasure has to erase an event. */
+/** Returns a function that says whether an erasure has to erase an event. It throws `UnreadableRecord`. */
 function matcherOf({ field, value, environment }: Erased): (stored: StoredEvent) => boolean {
   // Most events end here. The text is that of JSON.stringify, so the value stands in it like this; except that a U+FFFD
   // may stand for half a character (core's search-terms.ts).
@@ -419,7 +424,7 @@ export async function eraseEvent(
   nowMs: number,
 ): Promise<void> {
   const { ref, event } = stored;
-  const terms = termsOf(sessionFacts(event));
+  const terms = termsOf(decodeNamed('event', ref, () => sessionFacts(event)));
   await runScript(store, 'eraseEvent', prefixOfEvent(store, ref), {
     id,
     event: ref,

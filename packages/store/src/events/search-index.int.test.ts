@@ -11,8 +11,10 @@ import {
   searchTermsOf,
 } from '@posthorn/core';
 import { searchEvents, storeEvent } from '../index.ts';
+import { eventKey } from '../keys.ts';
 import { store } from '../test-deliveries.ts';
 import { RETENTION } from '../test-store.ts';
+import { prefixOfEvent } from './events.ts';
 
 const nowMs = Date.now();
 interface Change {
@@ -71,6 +73,16 @@ describe('the search index', () => {
     const any: SearchTerm[] = [...session('same'), { field: 'reference', value: 'same' }];
     expect((await find(any, 'sandbox')).ids.toSorted()).toEqual(ids.toSorted());
     expect((await find(any, 'production')).ids).toEqual([ids[0]]);
+  });
+
+  it('names an event whose data are no JSON, and hides no other one', async () => {
+    const damaged = await keep({ id: 's-1' });
+    const found = await keep({ id: 's-1' });
+    const ref = eventRef({ id: damaged, environment: 'sandbox' });
+    await store.redis.set(eventKey(prefixOfEvent(store, ref), ref), '0 1 1 \n{"id":"s-1"');
+    const { events, unreadable } = await searchEvents(store, session('s-1'), undefined, 50, nowMs);
+    expect(events.map(({ event }) => event.id)).toEqual([found]);
+    expect(unreadable).toMatchObject([{ id: damaged, message: expect.stringContaining(damaged) }]);
   });
 
   it('adds a repeated event once', async () => {

@@ -23,7 +23,7 @@ import {
   sessionFacts,
 } from '@posthorn/core';
 import { GRACE_MS } from '../constants.ts';
-import { loadReadable, separate, UnreadableRecord } from '../decode-named.ts';
+import { decodeNamed, loadReadable, separate, UnreadableRecord } from '../decode-named.ts';
 import { allPrefixes, installationKey, searchKey } from '../keys.ts';
 import { filterInSlices, visitInSlices } from '../lists/in-slices.ts';
 import type { Store } from '../store.ts';
@@ -155,17 +155,28 @@ export async function searchEvents(
   const slicesAtOnce = Math.max(1, Math.floor(LISTS_AT_ONCE / (prefixes.length * terms.length)));
   const found = new Map<EventRef, Found>();
   const unreadable = new Map<string, UnreadableRecord>();
+  const leaveOut = ({ id: ref, reason }: UnreadableRecord) => {
+    unreadable.set(ref, new UnreadableRecord('event', eventIdOf(ref as EventRef), reason));
+  };
   const load = async (refs: EventRef[]): Promise<StoredEvent[]> => {
     const loadAll = (some: EventRef[]) => Promise.all(some.map((ref) => loadEvent(store, ref)));
     const { items, unreadable: errors } = separate(await loadReadable(loadAll, refs));
-    for (const { id: ref, cause } of errors)
-      unreadable.set(ref, new UnreadableRecord('event', eventIdOf(ref as EventRef), cause));
+    errors.forEach(leaveOut);
     return items;
+  };
+  const sessionOf = (stored: StoredEvent): SessionFacts | undefined => {
+    try {
+      return sessionWith(stored, terms);
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      leaveOut(error);
+      return undefined;
+    }
   };
   const budget = { left: MAX_LOOKED_AT };
   const isWanted = {
     ref: (event: Pick<Event, 'environment'>) => environment === undefined || event.environment === environment,
-    event: (stored: StoredEvent) => sessionWith(stored, terms) !== undefined,
+    event: (stored: StoredEvent) => sessionOf(stored) !== undefined,
   };
   // One slice more: the clock of another process may be ahead.
   let newest = numberAt(nowMs) + 1;
@@ -189,7 +200,7 @@ export async function searchEvents(
   );
   const events: FoundEvent[] = [];
   const addIfWanted = (stored: StoredEvent) => {
-    const session = sessionWith(stored, terms);
+    const session = sessionOf(stored);
     const { dataJson: _, ...event } = stored.event;
     if (session) events.push({ ...stored, event, session });
   };
@@ -246,13 +257,16 @@ async function newestOfList(
   return found.values();
 }
 
-/** The session of an event that has one of the terms; undefined if it has none, or has been erased. */
+/**
+ * The session of an event that has one of the terms; undefined if it has none, or has been erased. Throws
+ * `UnreadableRecord`, with the reference as its id, if its data are no JSON.
+ */
 export function sessionWith(
-  { event, erasedAtMs }: StoredEvent,
+  { ref, event, erasedAtMs }: StoredEvent,
   terms: readonly SearchTerm[],
 ): SessionFacts | undefined {
   if (erasedAtMs !== undefined) return undefined;
-  const session = sessionFacts(event);
+  const session = decodeNamed('event', ref, () => sessionFacts(event));
   return hasTerm(session, terms) ? session : undefined;
 }
 
