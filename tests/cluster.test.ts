@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { partitionOf } from '@posthorn/core';
+import { eventRef, partitionOf } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
 import { eventually, HUNG_MS, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
@@ -162,6 +162,25 @@ describe('Redis Cluster', () => {
     await to.received(12, (request) => request.headers['service-event-id'] === body.id);
     await eventually('all recorded', async () => (await on.deliveries('status=succeeded&limit=100')).length === 24);
     expect((await fetch(`${on.consoleUrl}/readyz`)).status).toBe(200);
+  });
+
+  it('counts an event that an erasure cannot read once, not once for each partition', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const on = await ownWorld({ redisUrl: nodes[0]!.url, env: settingsFor(nodes) });
+    const id = 'order:1';
+    await on.publish(sampleEvent({ id }));
+    const ref = eventRef({ id, environment: 'sandbox' });
+    const key = `${on.prefix}:{${partitionOf(id, PARTITIONS)}}:event:${ref}`;
+    const slot = await slotOf(ownClient({ REDIS_URL: nodes[0]!.url }), key);
+    const client = ownClient({ REDIS_URL: nodes[ownerOf(slot)]!.url });
+    expect(await client.rename(key, `${key}-away`)).toBe('OK');
+    await client.sadd(key, 'wrong');
+    const { body } = await on.operate('POST', '/v1/erasures', { event_id: id });
+    const counted = await eventually('the count', async () => {
+      const { body: erasure } = await on.operate('GET', `/v1/erasures/${body.id}`);
+      return erasure.status === 'counted' && erasure;
+    });
+    expect(counted.unreadable).toEqual({ events: 1, ids: [id] });
   });
 
   it('names the master that is nearly full while others have room', async () => {

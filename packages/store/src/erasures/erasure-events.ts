@@ -133,7 +133,10 @@ export async function placeToGoOn(
 
 /** Finds and notes the events of an erasure by event id, without a pass. May be repeated, like `findNextEvents`. */
 export async function findByEventId(store: Store, partition: number, finder: Finder, nowMs: number): Promise<void> {
-  const { items, unreadable } = await loadEvents(store, refsOf(finder.value));
+  // All of them are in one partition. In a Cluster each partition looks for its own.
+  const own = keys.partitionPrefix(store, partition);
+  const isOwn = (ref: EventRef) => !(store.redis instanceof Cluster) || prefixOfEvent(store, ref) === own;
+  const { items, unreadable } = await loadEvents(store, refsOf(finder.value).filter(isOwn));
   await noteUnreadable(store, partition, finder, unreadable, nowMs);
   await noteFound(store, finder, items.filter(matcherOf(finder)), nowMs);
   await moveOn(store, partition, [finder], {}, nowMs);
