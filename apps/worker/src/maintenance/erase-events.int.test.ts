@@ -794,6 +794,13 @@ describe('an erasure', () => {
       await repair();
       expect((await runInSpiteUntil(id, ({ status }) => status === 'done')).state.counts.erasedEvents).toBe(1);
     });
+    it('because of its data only is erased by its own id', async () => {
+      const { ref } = await publish([], { id: 'order:2' });
+      await breakEvent(ref, '0 1 1 \n{"id":"ses-1"');
+      const { id } = await start('event_id', 'order:2');
+      expect((await runUntil(id, 'done')).counts).toMatchObject({ events: 1, erasedEvents: 1 });
+      expect(await store.redis.get(keyOf(ref))).toMatch(/\n\S*\{\}$/);
+    });
     it('of another environment does not wait for it', async () => {
       const { ref } = await publish([], { environment: 'production' });
       await breakEvent(ref);

@@ -427,12 +427,21 @@ export async function eraseEvent(
   nowMs: number,
 ): Promise<void> {
   const { ref, event } = stored;
-  const terms = termsOf(decodeNamed('event', ref, () => sessionFacts(event)));
   await runScript(store, 'eraseEvent', prefixOfEvent(store, ref), {
     id,
     event: ref,
     text: encodeErased(stored, nowMs),
-    ...entriesToRemove(store, stored, terms),
+    ...entriesToRemove(store, stored, indexedTerms(event)),
     ...counts,
   });
+}
+
+/** The terms that an event was indexed under. None if its data are no JSON: its entries then expire with their lists. */
+function indexedTerms(event: StoredEvent['event']): SearchTerm[] {
+  try {
+    return termsOf(sessionFacts(event));
+  } catch (error) {
+    if (error instanceof SyntaxError) return [];
+    throw error;
+  }
 }
