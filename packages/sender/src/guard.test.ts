@@ -247,8 +247,10 @@ describe('URLs', () => {
     expect(reasonOf('http://10.0.0.1/', allowed)).toBe('private_address');
     expect(checkIp('::1', allowed)).toBe('local_address');
   });
-  it('accepts ports where no web server listens if any networks are exempt, but never port 0', () => {
+  it('accepts ports where no web server listens at exempt IPs and local names, but never port 0', () => {
     const allowed = parseNetworks('127.0.0.0/8');
+    for (const url of ['http://8.8.8.8:25/', 'https://hooks.example:22/', 'http://10.0.0.1:25/'])
+      expect(reasonOf(url, allowed)).toBe('malformed');
     for (const url of ['http://127.0.0.1:1/', 'http://localhost:9/']) {
       expect([reasonOf(url, allowed), reasonOf(url)]).toEqual(['ok', expect.not.stringMatching('ok')]);
     }

@@ -54,8 +54,8 @@ const LOCAL_SUFFIXES = [
 
 /**
  * Checks a URL without resolving its name (specification 3.2). Local names pass if any networks are exempt, since the
- * IP addresses that they resolve to are checked at validation and at each attempt. So do ports where no web server
- * listens: tests use them as addresses that nobody answers.
+ * IP addresses that they resolve to are checked at validation and at each attempt. At local names and exempt IP
+ * addresses, any port passes: tests use ports where nobody listens.
  */
 export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
   // Checked on the raw text: the URL parser would silently strip or rewrite these.
@@ -72,9 +72,16 @@ export function checkUrl(text: string, allowed: AllowedNetworks): UrlCheck {
     return malformed('The URL must not carry credentials.');
   }
   // The parser removes the default ports, 80 for http and 443 for https.
-  if (url.port === '0' || (allowed.length === 0 && BAD_PORTS.has(Number(url.port))))
+  if (url.port === '0' || (BAD_PORTS.has(Number(url.port)) && !isExempt(url, allowed)))
     return malformed(`Port ${url.port} is not one for web servers.`);
   return checkHost(url, allowed);
+}
+
+/** Whether a host would be refused if no networks were exempt, but passes. */
+function isExempt({ hostname }: URL, allowed: AllowedNetworks): boolean {
+  const ip = ipOfHost(hostname);
+  if (ip === undefined) return allowed.length > 0 && isLocalName(nameOfHost(hostname));
+  return checkIp(ip, []) !== null && checkIp(ip, allowed) === null;
 }
 
 function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
@@ -88,14 +95,19 @@ function checkHost(url: URL, allowed: AllowedNetworks): UrlCheck {
       message: `${ip} is ${reason === 'local_address' ? 'a local' : 'not a public'} address.`,
     };
   }
-  const name = url.hostname.replace(/\.+$/, '');
+  const name = nameOfHost(url.hostname);
   if (!isHostName(name)) return malformed('The host name is not valid.');
-  const isLocal = !name.includes('.') || LOCAL_SUFFIXES.some((suffix) => `.${name}`.endsWith(`.${suffix}`));
-  if (isLocal && allowed.length === 0) {
+  if (isLocalName(name) && allowed.length === 0) {
     return { ok: false, reason: 'local_address', message: `${name} is a local name.` };
   }
   return { ok: true, url };
 }
+
+/** The host of a URL without dots at its end. */
+const nameOfHost = (hostname: string) => hostname.replace(/\.+$/, '');
+
+const isLocalName = (name: string) =>
+  !name.includes('.') || LOCAL_SUFFIXES.some((suffix) => `.${name}`.endsWith(`.${suffix}`));
 
 /** Whether DNS can carry a name (RFC 1035, 2.3.4): labels of 1 to 63 characters, at most 253 in all. */
 function isHostName(name: string): boolean {
@@ -104,7 +116,7 @@ function isHostName(name: string): boolean {
 
 /** Returns the IP address if the host of a URL is one, with or without a trailing dot; undefined if it is a name. */
 function ipOfHost(hostname: string): string | undefined {
-  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '');
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : nameOfHost(hostname);
   return isIP(bare) === 0 ? undefined : bare;
 }
 
