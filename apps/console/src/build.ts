@@ -56,6 +56,7 @@ import { timelineRoute } from './routes/timeline-route.ts';
 import { securityHeaders } from './security-headers.ts';
 import { storageProblem } from './storage-problem.ts';
 import { decodeTailItem } from './tail-item.ts';
+import { createUnreadableLog } from './unreadable-log.ts';
 
 const noStore: RequestHandler = (_request, response, next) => {
   response.set('Cache-Control', 'no-store');
@@ -141,6 +142,7 @@ function consoleContext(
   const { settings, store, logger } = shared;
   return {
     ...shared,
+    logUnreadable: createUnreadableLog(logger),
     tail: new FeedHub({ store, feed: 'attempts', decode: decodeTailItem, logger }),
     published: new FeedHub({
       store,

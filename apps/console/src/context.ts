@@ -3,7 +3,7 @@ import type { JobQueues } from '@posthorn/queue';
 import type { Clock, Logger, Tracing } from '@posthorn/runtime';
 import type { Sender } from '@posthorn/sender';
 import type { Fingerprints, SecretBox } from '@posthorn/signing';
-import type { Directory, PublishedEntry, Store } from '@posthorn/store';
+import type { Directory, PublishedEntry, Store, UnreadableRecord } from '@posthorn/store';
 import type { ConsoleSettings } from './config.ts';
 import type { FeedHub } from './feed-hub.ts';
 import type { Operators } from './operators.ts';
@@ -29,4 +29,6 @@ export interface ConsoleContext {
   tracing: Tracing | undefined;
   clock: Clock;
   logger: Logger;
+  /** Says why records are left out of responses (unreadable-log.ts). */
+  logUnreadable: (unreadable: readonly UnreadableRecord[]) => void;
 }

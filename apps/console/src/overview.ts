@@ -1,9 +1,9 @@
 /** The overview: current counts, workers, and the attempts of the last hour and day. */
-import { awaitValues, MINUTE_MS } from '@posthorn/core';
+import { awaitValues } from '@posthorn/core';
 import { readBacklog } from '@posthorn/dispatch';
 import type * as api from '@posthorn/operator-api';
 import { WELL_LIMITS } from '@posthorn/operator-api';
-import { createSeldom, shareResult } from '@posthorn/runtime';
+import { shareResult } from '@posthorn/runtime';
 import {
   type AddressAttempts,
   type AttemptSeries,
@@ -35,12 +35,10 @@ const MAX_PAUSED_SHOWN = 10;
 
 /** Returns a reader of the overview. Its cost for Redis does not depend on the number of callers. */
 export function createOverview(context: ConsoleContext): () => Promise<api.Overview> {
-  // Each open page reads it again and again.
-  const mayLog = createSeldom({ everyMs: MINUTE_MS });
-  return shareResult(() => readOverview(context, mayLog), MAX_AGE_MS);
+  return shareResult(() => readOverview(context), MAX_AGE_MS);
 }
 
-async function readOverview(context: ConsoleContext, mayLog: () => boolean): Promise<api.Overview> {
+async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const { store } = context;
   const nowMs = context.clock.now();
   const unreadable: UnreadableRecord[] = [];
@@ -67,7 +65,7 @@ async function readOverview(context: ConsoleContext, mayLog: () => boolean): Pro
     format: serializeFormat(read.format),
     addresses,
     // The same may be in several parts.
-    ...nameUnreadable(context, [...new Map(unreadable.map((one) => [one.id, one])).values()], mayLog),
+    ...nameUnreadable(context, [...new Map(unreadable.map((one) => [one.id, one])).values()]),
   };
 }
 

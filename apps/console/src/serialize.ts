@@ -303,7 +303,7 @@ export function serializeAudit(entry: AuditRecord): api.AuditEntry {
 
 /** Serializes a page of a list, item by item, and names what it leaves out. */
 export async function serializePage<T, P>(
-  context: Pick<ConsoleContext, 'logger'>,
+  context: Pick<ConsoleContext, 'logUnreadable'>,
   page: Page<T>,
   serialize: (item: T) => P | Promise<P>,
 ) {
@@ -311,16 +311,12 @@ export async function serializePage<T, P>(
   return { data, next_cursor: page.nextCursor, ...nameUnreadable(context, page.unreadable) };
 }
 
-/**
- * The ids of records that a response leaves out because they can't be read. Logs why if `mayLog`: one line for each
- * response.
- */
+/** The ids of records that a response leaves out because they can't be read. Logs why. */
 export function nameUnreadable(
-  { logger }: Pick<ConsoleContext, 'logger'>,
+  { logUnreadable }: Pick<ConsoleContext, 'logUnreadable'>,
   unreadable: readonly UnreadableRecord[],
-  mayLog = () => true,
 ): { unreadable?: string[] } {
   if (unreadable.length === 0) return {};
-  if (mayLog()) logger.error({ records: unreadable.map(({ id, message }) => ({ id, message })) }, 'records.unreadable');
+  logUnreadable(unreadable);
   return { unreadable: unreadable.map(({ id }) => id) };
 }

@@ -18,8 +18,9 @@ const MAX_REFRESHED = 250;
 /**
  * `data` are the rows on screen, refreshed in place as long as they are among the first of the list; `unread` is how
  * many of the last ones are not. `changes` says in words what the list has besides them, or is null; `showNewest` shows
- * it. `total` is how many match in all, for lists that say so. `unreadable` are ids of records that are left out. `moreError` is why the next page could not be read,
- * which says nothing about the rows on screen. After the back button the list is as the user left it.
+ * it. `total` is how many match in all, for lists that say so. `unreadable` are ids of records that are left out.
+ * `moreError` is why the next page could not be read, which says nothing about the rows on screen. After the back
+ * button the list is as the user left it.
  */
 export function useLiveList<T extends { id: string }>(path: string, query: QueryParameters) {
   const queryClient = useQueryClient();
