@@ -840,6 +840,35 @@ describe('an erasure', () => {
     expect(await erasureProgress(store, id)).toEqual({ passes: 2, left: 1 });
     expect((await stateOf(id)).status).toBe('running');
   });
+  it('erases an event though as many older ones as one run erases cannot be erased, and tries those again', async () => {
+    const address = await subscribe();
+    const ids = Array.from({ length: 1_000 }, (_, i) => `order:${i}`).filter((id) => partitionOf(id, PARTITIONS) === 0);
+    const keys: string[] = [];
+    for (const id of ids.slice(0, 100)) {
+      const { ref } = await publish([address], { id });
+      const prefix = partitionPrefix(store, partitionOf(address, PARTITIONS));
+      const key = `${prefix}:delivery:${deliveryId(ref, address)}`;
+      await store.redis.rename(key, `${key}:away`);
+      await store.redis.set(key, 'wrong');
+      keys.push(key);
+    }
+    clock.advance(1);
+    const last = await publish([address], { id: ids[100]! });
+    const { id } = await start('session_id', 'ses-1');
+    const runInSpite = async () => {
+      for (let partition = 0; partition < PARTITIONS; partition++)
+        await eraseEvents(context)
+          .run(partition)
+          .catch((error: Error) => expect(error.message).toContain('WRONGTYPE'));
+    };
+    for (let runs = 0; runs < 50 && (await stateOf(id)).counts.events < 101; runs++) await runInSpite();
+    for (let runs = 0; runs < 5; runs++) await runInSpite();
+    expect((await loadEvent(store, last.ref))?.erasedAtMs).toBeDefined();
+    expect((await stateOf(id)).counts).toMatchObject({ events: 101, erasedEvents: 1 });
+    for (const key of keys) await store.redis.rename(`${key}:away`, key);
+    clock.advance(61_000);
+    expect((await runUntil(id, 'done')).counts.erasedEvents).toBe(101);
+  });
   it('is cancelled after a day without a confirmation if its value cannot be opened', async () => {
     const request = { field: 'session_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;
     const broken = { ...request, seal: () => 'v1.broken', isConfirmed: false };

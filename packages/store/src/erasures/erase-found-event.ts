@@ -1,5 +1,5 @@
 /** Erases one event that an erasure has found: first its deliveries, then its payload. */
-import { type Erasure, type EventRef, isFinished, partitionOf } from '@posthorn/core';
+import { type Erasure, type EventRef, isFinished, partitionOf, StorageUnavailable } from '@posthorn/core';
 import type { StoredDelivery } from '../deliveries/delivery-record.ts';
 import type { StoredEvent } from '../events/event-record.ts';
 import { loadEvent } from '../events/events.ts';
@@ -17,6 +17,8 @@ import {
 const SOON_MS = 1_000;
 /** Its deliveries are to be sent first. */
 const WHEN_SENT_MS = 10_000;
+/** It can't be erased, for example because one of its deliveries can't be read. */
+const AFTER_FAILURE_MS = 60_000;
 
 /**
  * Erases an event that an erasure has found. If it has to wait, it is looked at again later: for its fan-out, for a job
@@ -25,9 +27,24 @@ const WHEN_SENT_MS = 10_000;
  *
  * A delivery that is marked is replayed no more, so once all are marked there will be no new ones, and no attempt needs
  * the payload. A crash leaves the event among those to erase: the same steps follow again, and each changes only what
- * it finds unchanged.
+ * it finds unchanged. Also after an error other than `StorageUnavailable` it is looked at again later, so that events
+ * that can't be erased do not hold up the others.
  */
 export async function eraseFoundEvent(
+  store: Store,
+  erasure: Pick<Erasure, 'id' | 'unsent'>,
+  event: EventRef,
+  nowMs: number,
+): Promise<number> {
+  try {
+    return await tryToErase(store, erasure, event, nowMs);
+  } catch (error) {
+    if (!(error instanceof StorageUnavailable)) await lookLater(store, erasure.id, event, nowMs + AFTER_FAILURE_MS);
+    throw error;
+  }
+}
+
+async function tryToErase(
   store: Store,
   { id, unsent }: Pick<Erasure, 'id' | 'unsent'>,
   event: EventRef,
