@@ -67,7 +67,7 @@ it('a bulk try-now says how many deliveries it tries, and a repeat tries the oth
   };
   const [first, last] = [await inPartitions([0, 1]), await inPartitions([2])];
   await refuse(READ_ONLY);
-  const told = `At least ${first} of 4 deliveries are tried now. Repeat the call: it leaves these as they are.`;
+  const told = `At least ${first} of 4 deliveries are tried now. Repeat the call for the rest: of these, it tries again only those that have failed by then.`;
   expect(await operate('POST', '/v1/deliveries/try-now', {})).toMatchObject({
     status: 503,
     body: { detail: expect.stringContaining(told) },

@@ -83,7 +83,7 @@ export function tryNowRoutes(api: Api, context: ConsoleContext): void {
         const results = await allParts(trying, (made) =>
           made.flat().length === 0
             ? undefined
-            : `At least ${made.flat().length} of ${ids.length} deliveries are tried now. Repeat the call: it leaves these as they are.`,
+            : `At least ${made.flat().length} of ${ids.length} deliveries are tried now. Repeat the call for the rest: of these, it tries again only those that have failed by then.`,
         );
         const tried = results.flat();
         const line = { deliveries: tried.length, subscription_id: subscriptionId, operator: caller, ...trace };
