@@ -2,7 +2,9 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Listens, prints the `ready` line with the URL, and ends with SIGTERM or with the process that has started this one. */
+/**
+ * Listens, prints the `ready` line with the URL, and ends with SIGTERM or with the process that has started this one.
+ */
 export function listen(server: Server, host = '127.0.0.1', port = 0): void {
   server.listen(port, host, () => {
     const url = `http://${host}:${(server.address() as AddressInfo).port}`;

@@ -23,8 +23,8 @@ export class UnreadableRecord extends Error {
 }
 
 /**
- * Resolves as `reading` does, which reads a record. Throws `UnreadableRecord` if Redis refuses the command itself, since
- * another program has written the key; anything else as it is.
+ * Resolves as `reading` does, which reads a record. Throws `UnreadableRecord` if Redis refuses the command itself,
+ * since another program has written the key; anything else as it is.
  */
 export async function readNamed<T>(kind: string, id: string, reading: Promise<T>): Promise<T> {
   return await reading.catch((error: unknown) => {
@@ -33,8 +33,8 @@ export async function readNamed<T>(kind: string, id: string, reading: Promise<T>
 }
 
 /**
- * Returns what `decode` returns. Throws `UnreadableRecord` if that throws, or if a number in it whose name ends with `Ms` is no
- * time: that would only be found where it is written as text.
+ * Returns what `decode` returns. Throws `UnreadableRecord` if that throws, or if a number in it whose name ends with
+ * `Ms` is no time: that would only be found where it is written as text.
  */
 export function decodeNamed<T extends object | undefined>(kind: string, id: string, decode: () => T): T {
   try {
@@ -69,7 +69,9 @@ export async function loadReadable<I, T>(
   );
 }
 
-/** Loads items like `loadReadable`. Returns those that can be read, and adds the errors of the others to `unreadable`. */
+/**
+ * Loads items like `loadReadable`. Returns those that can be read, and adds the errors of the others to `unreadable`.
+ */
 export async function loadOthers<I, T>(
   load: (items: I[]) => Promise<(T | undefined)[]>,
   items: I[],

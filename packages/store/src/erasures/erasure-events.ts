@@ -43,8 +43,8 @@ const EVENTS_AT_ONCE = 25;
 const DELIVERIES_AT_ONCE = 100;
 /**
  * Events that can't be read are beside those to erase, in the partition that looks for them: `UNREADABLE_MARK` and the
- * reference, with the time of the next try after `UNREADABLE_FROM_MS`. No event to erase is due so late, so none of them
- * is taken for one, also not by a release that does not know them; and each keeps its erasure from its end.
+ * reference, with the time of the next try after `UNREADABLE_FROM_MS`. No event to erase is due so late, so none of
+ * them is taken for one, also not by a release that does not know them; and each keeps its erasure from its end.
  */
 const UNREADABLE_MARK = '!';
 const UNREADABLE_FROM_MS = 1e15;
@@ -224,8 +224,8 @@ export async function unreadableToRetry(
 }
 
 /**
- * Tries events again that an erasure could not read: notes those that match, and forgets what it knows by now. Throws if
- * one still can't be read; that is tried again later. May be repeated, and done by several processes at once.
+ * Tries events again that an erasure could not read: notes those that match, and forgets what it knows by now. Throws
+ * if one still can't be read; that is tried again later. May be repeated, and done by several processes at once.
  */
 export async function retryUnreadable(
   store: Store,
@@ -436,7 +436,9 @@ export async function eraseEvent(
   });
 }
 
-/** The terms that an event was indexed under. None if its data are no JSON: its entries then expire with their lists. */
+/**
+ * The terms that an event was indexed under. None if its data are no JSON: its entries then expire with their lists.
+ */
 function indexedTerms(event: StoredEvent['event']): SearchTerm[] {
   try {
     return termsOf(sessionFacts(event));

@@ -78,8 +78,8 @@ function isUnavailable(error: Error): boolean {
 export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   const { sendCommand, emit, connect, duplicate } = redis as Redis;
   const typed: Partial<Redis> = {
-    // The mark is a property: a set of all commands would cost each of them more. The client of a Cluster sends commands
-    // again by itself.
+    // The mark is a property: a set of all commands would cost each of them more. The client of a Cluster sends
+    // commands again by itself.
     sendCommand(command: Command & { wasSent?: boolean }, ...more) {
       const { reject, wasSent = redis instanceof Cluster } = command;
       command.wasSent = true;
