@@ -19,7 +19,7 @@ import {
   type StoredEvent,
   type StoredSubscription,
   sealedSecretsAt,
-  type UnreadableRecord,
+  UnreadableRecord,
 } from '@posthorn/store';
 import type { ConsoleContext } from './context.ts';
 import { serializeHealth } from './health.ts';
@@ -202,13 +202,22 @@ export function serializeEvent(
     type: event.type,
     created_at: event.createdAt,
     environment: event.environment,
-    data: parseJson(event.dataJson) as Record<string, unknown>,
+    data: dataOf(event),
     accepted_at: instant(acceptedAtMs),
     erased_at: instant(erasedAtMs ?? null),
     also_in: alsoIn,
     trace_id: trace?.traceId ?? null,
     deliveries: deliveries.map((delivery) => serializeDelivery(delivery, retentionMs)),
   };
+}
+
+/** Throws `UnreadableRecord` in place of the error for the body of a call, whose cause quotes the text. */
+function dataOf({ id, dataJson }: StoredEvent['event']): Record<string, unknown> {
+  try {
+    return parseJson(dataJson) as Record<string, unknown>;
+  } catch {
+    throw new UnreadableRecord('event', id, 'its data are no JSON');
+  }
 }
 
 /** Serializes a bulk replay with its progress. */

@@ -2,7 +2,7 @@
 import { ENVIRONMENTS, type Environment } from '@posthorn/core';
 import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
-import { findEvents, listDeliveries, UnreadableRecord } from '@posthorn/store';
+import { findEvents, listDeliveries } from '@posthorn/store';
 import type { ConsoleContext } from '../context.ts';
 import { missing } from '../missing.ts';
 import { nameUnreadable, serializeEvent } from '../serialize.ts';
@@ -30,13 +30,8 @@ export function eventRoute(api: Api, context: ConsoleContext): void {
       const request = { limit: MAX_DELIVERIES_WITH_EVENT, leaveOutUnreadable: true };
       const { items, unreadable } = await listDeliveries(store, { eventId: id, environment }, request);
       const alsoIn = ENVIRONMENTS.filter((other) => other !== environment && inEnvironment(other));
-      try {
-        const serialized = serializeEvent(stored, items, alsoIn, store.retentionMs);
-        return { ...serialized, ...nameUnreadable(context, unreadable) };
-      } catch (error) {
-        // Its data or a time of it is damaged, which nothing before has looked at.
-        throw new UnreadableRecord('event', id, error);
-      }
+      const serialized = serializeEvent(stored, items, alsoIn, store.retentionMs);
+      return { ...serialized, ...nameUnreadable(context, unreadable) };
     },
   });
 }
