@@ -25,7 +25,7 @@ export const consoleSettings = z.object({
     operatorTokens,
     'Secrets',
     'required',
-    '`name:token,…`; each token printable ASCII characters (`openssl rand -base64 24`), with a warning if fewer than 24; a name may have several',
+    '`name:token,…`; each token in printable ASCII (`openssl rand -base64 24`), with a warning if it has fewer than 24 characters; a name may have several',
   ),
   OPERATOR_RATE_LIMIT: setting(
     wholeNumber(0, 1_000_000).default(5_000),

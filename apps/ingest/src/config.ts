@@ -21,7 +21,7 @@ export const ingestSettings = z.object({
     publisherKeys,
     'Secrets',
     'required',
-    '`name:environment:key,…` with environment `sandbox`, `production` or `both`; each key printable ASCII characters, with a warning if fewer than 24; a name may have several',
+    '`name:environment:key,…` with environment `sandbox`, `production` or `both`; each key in printable ASCII, with a warning if it has fewer than 24 characters; a name may have several',
   ),
   PUBLISHER_RATE_LIMIT: setting(
     wholeNumber(0, 1_000_000).default(0),
