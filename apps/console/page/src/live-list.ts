@@ -69,6 +69,8 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
   }, [isFirst]);
   const listError = list.isFetchNextPageError ? null : list.error;
   const total = isNewer ? newest.data.total : list.data?.total;
+  // Where the newest read covers the rows on screen, it also says what can be read again.
+  const unreadableBefore = live?.unread === 0 ? [] : (list.data?.unreadable ?? []);
   return {
     ...list,
     data: live?.rows ?? list.data?.rows,
@@ -76,8 +78,7 @@ export function useLiveList<T extends { id: string }>(path: string, query: Query
     moreError: list.isFetchNextPageError && !list.isFetchingNextPage ? list.error : null,
     refetch: listError ? list.refetch : newest.refetch,
     total,
-    // Those on later pages are not read again with the newest.
-    unreadable: [...new Set([...(isNewer ? (newest.data.unreadable ?? []) : []), ...(list.data?.unreadable ?? [])])],
+    unreadable: [...new Set([...((isNewer && newest.data.unreadable) || []), ...unreadableBefore])],
     unread: live?.unread ?? 0,
     changes: live && changesText(live),
     showNewest,
