@@ -10,7 +10,6 @@ it('names the record and its first number that is no time, or what the decoder t
   });
   const start = "The record of delivery dlv_1 can't be read: ";
   expect(decode({ createdAtMs: Number.NaN })).toThrow(`${start}its createdAtMs is NaN`);
-  expect(decode({ attempts: [null, { startedAtMs: Number.NaN }] })).toThrow(`${start}its startedAtMs is NaN`);
   expect(decode({ createdAtMs: 9e15 })).toThrow(`${start}its createdAtMs is 9000000000000000`);
   expect(() => decodeNamed('delivery', 'dlv_1', () => JSON.parse('{') as object)).toThrow(start);
   expect(decodeNamed('delivery', 'dlv_1', () => undefined)).toBeUndefined();

@@ -33,7 +33,7 @@ export async function readNamed<T>(kind: string, id: string, reading: Promise<T>
 }
 
 /**
- * Returns what `decode` returns. Throws `UnreadableRecord` if that throws, or if a number in it whose name ends with
+ * Returns what `decode` returns. Throws `UnreadableRecord` if that throws, or if a number of it whose name ends with
  * `Ms` is no time: that would only be found where it is written as text.
  */
 export function decodeNamed<T extends object | undefined>(kind: string, id: string, decode: () => T): T {
@@ -100,10 +100,9 @@ export function wordOf<W extends string>(words: readonly W[], field: string, val
   return word;
 }
 
-/** Throws if a number in `decoded`, at any depth, whose name ends with `Ms` is no time. */
+/** Throws if a number of `decoded` whose name ends with `Ms` is no time. */
 function checkTimes(decoded: object): void {
   for (const [name, value] of Object.entries(decoded)) {
-    if (typeof value === 'object' && value !== null) checkTimes(value);
     if (typeof value === 'number' && name.endsWith('Ms') && !(Math.abs(value) <= MAX_TIME_MS))
       throw new Error(`its ${name} is ${value}`);
   }

@@ -259,7 +259,9 @@ function decode(id: string, record: Record<string, string>): StoredSubscription 
 
 function decodeLastResume(record: Record<string, string>): LastResume | null {
   const outcome = RESUME_OUTCOMES.find((known) => known === record.resume_outcome);
-  return outcome ? { atMs: Number(record.resume_at), outcome, deliveryId: record.trial ?? null } : null;
+  const atMs = Number(record.resume_at);
+  // It is only shown: a damaged time must not keep the address from its deliveries.
+  return outcome && Number.isSafeInteger(atMs) ? { atMs, outcome, deliveryId: record.trial ?? null } : null;
 }
 
 function encodeValidation({ response, connection, ...found }: Validation): string {
