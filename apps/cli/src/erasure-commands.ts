@@ -122,7 +122,7 @@ async function untilSettled(client: Client, started: Erasure): Promise<Erasure> 
 
 function waitsText({ events, ids }: NonNullable<Erasure['unreadable']>): string {
   const what = events === 1 ? '1 stored event' : `${events} stored events`;
-  return `${what} can't be read and may have the value: ${ids.map(harmless).join(', ')}${events > ids.length ? ', …' : ''}. The erasure does not end before. See "A record that can't be read" in docs/runbooks.md.`;
+  return `${what} can't be read and may have the value: ${ids.map(harmless).join(', ')}${events > ids.length ? ', …' : ''}. It ends only when each can be read, has expired or is gone. See "A record that can't be read" in docs/runbooks.md.`;
 }
 
 function refuseCancelled(erasure: Erasure): Erasure {
