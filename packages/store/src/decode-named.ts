@@ -101,7 +101,7 @@ export function wordOf<W extends string>(words: readonly W[], field: string, val
 }
 
 /** Throws if a number of `decoded` whose name ends with `Ms` is no time. */
-function checkTimes(decoded: object): void {
+export function checkTimes(decoded: object): void {
   for (const [name, value] of Object.entries(decoded)) {
     if (typeof value === 'number' && name.endsWith('Ms') && !(Math.abs(value) <= MAX_TIME_MS))
       throw new Error(`its ${name} is ${value}`);

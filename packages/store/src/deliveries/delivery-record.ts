@@ -14,7 +14,7 @@ import {
   jointRefOf,
 } from '@posthorn/core';
 import { ERASED_WITH_RESPONSES, GRACE_MS } from '../constants.ts';
-import { decodeNamed, readNamed } from '../decode-named.ts';
+import { checkTimes, decodeNamed, readNamed } from '../decode-named.ts';
 import { decodeKind } from '../events/event-record.ts';
 import { deliveryKey, prefixOfId } from '../keys.ts';
 import { readRules } from '../rules.ts';
@@ -85,6 +85,7 @@ function decodeDelivery(id: string, record: Record<string, string>, maxAttempts:
   const attempts = Array.from({ length: attemptCount }, (_, i) =>
     decodeAttempt(i + 1, record[`a${i + 1}`] ?? '', createdAtMs),
   );
+  for (const attempt of attempts) checkTimes(attempt);
   const last = attempts.at(-1);
   const ended = isFinished(status);
   const lastAttemptEnd = last === undefined ? null : last.startedAtMs + last.durationMs;

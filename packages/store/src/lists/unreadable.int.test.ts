@@ -65,6 +65,8 @@ describe('a list with records that cannot be read', () => {
     },
     'a status of a newer release': (key: string) => store.redis.hset(key, 'st', '77'),
     'a time that is none': (key: string) => store.redis.hset(key, 'c', 'soon'),
+    'a time of an earlier attempt that is none': (key: string) =>
+      store.redis.hset(key, { n: '2', a1: '!,7', a2: '14,7,500,1' }),
     'a type of event of a newer release': (key: string) => store.redis.hset(key, 'k', '999'),
   };
   it.each(Object.entries(wrong))('shows all other deliveries beside some with %s', async (_, spoil) => {
