@@ -7,6 +7,17 @@ import { redisServer } from '../redis-servers.ts';
 import { sampleEvent } from '../world.ts';
 import { launchBrowser, openVisit } from './browser.ts';
 
+/** A browser beside a console with a Redis of its own, which the test may suspend. */
+async function openBesideRedis() {
+  const redis = await redisServer();
+  const world = await ownWorld({ redisUrl: redis.url });
+  // The world can only be stopped while Redis answers.
+  atEnd(() => process.kill(redis.pid, 'SIGCONT'));
+  const browser = await launchBrowser();
+  atEnd(() => browser.close());
+  return { redis, world, ...(await openVisit(browser, world.consoleUrl)) };
+}
+
 describe('the page', () => {
   it.each([
     ['/', 'Overview', '/v1/overview'],
@@ -14,16 +25,10 @@ describe('the page', () => {
   ])(
     '%s marks its data within 3 s of the last answer before Redis hangs, keeps it, and removes the mark afterwards',
     async (path, heading, call) => {
-      const redis = await redisServer();
-      const world = await ownWorld({ redisUrl: redis.url });
-      // The world can only be stopped while Redis answers.
-      atEnd(() => process.kill(redis.pid, 'SIGCONT'));
-      const browser = await launchBrowser();
-      atEnd(() => browser.close());
+      const { redis, world, page, signIn, problems, staleMark: mark, stopClock } = await openBesideRedis();
       const to = await ownReceiver();
       await world.subscribe(to.url);
       await world.publish(sampleEvent());
-      const { page, signIn, problems, staleMark: mark, stopClock } = await openVisit(browser, world.consoleUrl);
       await page.clock.install();
       await page.goto(`/sign-in?next=${encodeURIComponent(path)}`);
       await signIn();
@@ -55,12 +60,7 @@ describe('the page', () => {
   );
 
   it('that is opened while Redis hangs says so, and appears by itself afterwards', async () => {
-    const redis = await redisServer();
-    const world = await ownWorld({ redisUrl: redis.url });
-    atEnd(() => process.kill(redis.pid, 'SIGCONT'));
-    const browser = await launchBrowser();
-    atEnd(() => browser.close());
-    const { page, signIn } = await openVisit(browser, world.consoleUrl);
+    const { redis, page, signIn } = await openBesideRedis();
     await page.goto('/sign-in');
     await signIn();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -73,12 +73,7 @@ describe('the page', () => {
   });
 
   it('that follows live attempts says what they wait for, and goes on by itself afterwards', async () => {
-    const redis = await redisServer();
-    const world = await ownWorld({ redisUrl: redis.url });
-    atEnd(() => process.kill(redis.pid, 'SIGCONT'));
-    const browser = await launchBrowser();
-    atEnd(() => browser.close());
-    const { page, signIn, staleMark } = await openVisit(browser, world.consoleUrl);
+    const { redis, page, signIn, staleMark } = await openBesideRedis();
     await page.goto('/sign-in?next=/tail');
     await signIn();
     await page.getByText('Waiting for attempts').waitFor();
@@ -90,13 +85,8 @@ describe('the page', () => {
   });
 
   it('shows the message about a failed action beside the mark for old data, not over it', async () => {
-    const redis = await redisServer();
-    const world = await ownWorld({ redisUrl: redis.url });
-    atEnd(() => process.kill(redis.pid, 'SIGCONT'));
-    const browser = await launchBrowser();
-    atEnd(() => browser.close());
+    const { redis, world, page, signIn, staleMark } = await openBesideRedis();
     const { id } = await world.subscribe((await ownReceiver()).url);
-    const { page, signIn, staleMark } = await openVisit(browser, world.consoleUrl);
     await page.goto(`/sign-in?next=/subscriptions/${id}`);
     await signIn();
     await page.getByRole('button', { name: 'More' }).click();
