@@ -2,7 +2,7 @@
 
 export { type AuditRecord, appendAudit, listAudit } from './audit.ts';
 export { afterChange, knowingChanges } from './changes.ts';
-export { loadOthers, loadReadable, separate, UnreadableRecord } from './decode-named.ts';
+export { loadOthers, UnreadableRecord } from './decode-named.ts';
 export { type BegunAttempt, beginAttempt, type Recorded, recordFailure, recordSuccess } from './deliveries/attempts.ts';
 export { loadDeliveries, type StoredDelivery } from './deliveries/delivery-record.ts';
 export { endDeliveries, heldBefore } from './deliveries/end-deliveries.ts';

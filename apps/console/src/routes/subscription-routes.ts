@@ -16,13 +16,12 @@ import { newSigningSecret } from '@posthorn/signing';
 import {
   countCovered,
   deleteSubscription,
-  loadReadable,
+  loadOthers,
   loadSubscriptions,
   newSubscription,
   readNames,
   type StoredSubscription,
   saveSubscription,
-  separate,
 } from '@posthorn/store';
 import { change, findSubscription, subscriptionRoute } from '../change-subscription.ts';
 import type { ConsoleContext } from '../context.ts';
@@ -96,11 +95,11 @@ function readRoutes(api: Api, context: ConsoleContext): void {
       const found = await context.directory.find(query, { limit, cursor, leaveOutUnreadable: true });
       const serialize = (some: StoredSubscription[]) => serializeListedSubscriptions(context, some);
       // Of one, the health may be what can't be read.
-      const { items, unreadable } = separate(await loadReadable(serialize, found.items));
+      const unreadable = [...found.unreadable];
+      const items = await loadOthers(serialize, found.items, unreadable);
       // The health of a subscription may have changed since it was found.
       const data = items.filter(({ health: { state } }) => health === undefined || health === state);
-      const leftOut = nameUnreadable(context, [...found.unreadable, ...unreadable]);
-      return { data, next_cursor: found.nextCursor, total: found.total, ...leftOut };
+      return { data, next_cursor: found.nextCursor, total: found.total, ...nameUnreadable(context, unreadable) };
     },
   });
 
