@@ -258,7 +258,8 @@ function record(
     const laneToken = followUp.kind === 'first' || followUp.kind === 'last' ? lock.laneToken : undefined;
     const howToEnd = { ...lock, laneToken, parkedFirst: followUp.kind === 'first' ? followUp.deliveries : undefined };
     const ended = await recordSuccess(store, { delivery, attempt, limits, cameBack, lock: howToEnd });
-    return { ...ended, followedBy: { followUp, jobs: ended.parkedJobs } };
+    // The consumer hands over no job that could not be read: a slot that is kept for one would stay in use for ever.
+    return { ...ended, followedBy: { followUp, jobs: ended.parkedJobs.filter(({ error }) => !error) } };
   };
   const recordOnce = (): Promise<Recorded & { followedBy?: FollowedBy }> =>
     verdict.kind === 'succeeded'

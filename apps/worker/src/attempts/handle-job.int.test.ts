@@ -97,18 +97,24 @@ async function pendingJob(url = 'https://example.com/') {
   const fields = { url, eventTypes: 'all', environment: 'both', description: '' } as const;
   const fresh = newSubscription({ ...fields, sealedSecret: 'sealed' }, nowMs);
   await saveSubscription(store, { ...fresh, status: 'active', takesEvents: true });
+  return await deliver(fresh.id, newEventId(nowMs));
+}
+
+/** Stores an event with this id and its delivery to the address, and takes its first job. */
+async function deliver(subscriptionId: string, eventId: string): Promise<{ job: DeliveryJob; found: FoundJob }> {
+  const nowMs = Date.now();
   const event: Event = {
-    id: newEventId(nowMs),
+    id: eventId,
     type: 'session.created',
     createdAt: new Date(nowMs).toISOString(),
     environment: 'sandbox',
     dataJson: '{"id":"s"}',
   };
   const ref = eventRef(event);
-  const stored = { ref, event, acceptedAtMs: nowMs, subscriptionIds: [fresh.id] };
+  const stored = { ref, event, acceptedAtMs: nowMs, subscriptionIds: [subscriptionId] };
   const result = await storeEvent(store, stored, { withDeliveries: true });
   const [created] = 'created' in result ? result.created : [];
-  const job = { deliveryId: created!.deliveryId, generation: 0, subscriptionId: fresh.id, event: ref };
+  const job = { deliveryId: created!.deliveryId, generation: 0, subscriptionId, event: ref };
   const [taken] = await takeJobs(store, [{ partition: 0, token: TOKEN, limit: 1 }], [], LOCK);
   const { job: found } = (taken as { job: FoundJob }[])[0]!;
   return { job, found };
@@ -161,6 +167,30 @@ it('releases what waits for the slot of an attempt that ends with an error', asy
   await expect(handled).rejects.toThrow('a bug');
   await untilReleased(waiting);
   expect(context.counts.inFlight).toBe(0);
+});
+
+it('keeps no slot for a parked delivery that follows it but whose event can not be read', async () => {
+  const { job, found } = await pendingJob();
+  const { job: parked } = await deliver(job.subscriptionId, 'order-1');
+  const slot = context.slots.acquire(job.subscriptionId)!;
+  expect(await handle(parked)).toEqual({ kind: 'done' });
+  context.slots.release(slot, undefined, 0);
+  const eventKey = `${store.prefix}:{0}:event:${parked.event}`;
+  await store.redis.del(eventKey);
+  await store.redis.rpush(eventKey, 'of another type');
+  context.sender = { ...context.sender, send: async () => ({ kind: 'responded', statusCode: 200, ip: null }) };
+  context.signRequest = () => ({ url: 'https://example.com/', headers: {}, body: '' });
+  let followed: readonly FoundJob[] = [];
+  const lock = { ...LOCK, jobId: job.deliveryId, token: TOKEN, nextToken: undefined, laneToken: 'lane' };
+  const end: TakenJob['end'] = async (move) => {
+    const ended = await move(lock, 1);
+    followed = ended.parkedJobs ?? [];
+    return ended;
+  };
+  expect(await handleJob(context, job, { found, claim: SURE, end })).toEqual({ kind: 'done' });
+  // The queue reports it, and hands it to nobody.
+  expect(followed).toMatchObject([{ error: expect.any(Error) }]);
+  expect(context.slots.acquire(job.subscriptionId)).toBeDefined();
 });
 
 it('ends no process if the event can not be read while Redis fails', async () => {
