@@ -1,6 +1,8 @@
 /** Which leases a process renews. */
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { Leases } from './leases.ts';
+
+afterEach(() => void jest.useRealTimers());
 
 it('renews the leases under which jobs may be taken, and not those under which perhaps none is', () => {
   const renewed: number[] = [];
@@ -51,4 +53,22 @@ it('goes on at once where jobs of a dead worker are left, and says so', async ()
     [undefined, true],
     [undefined, true],
   ]);
+});
+
+it('asks once where others have jobs while Redis does not reply, however long that lasts', () => {
+  jest.useFakeTimers();
+  const findWatched = jest.fn(() => new Promise<never>(() => undefined));
+  const leases = new Leases({
+    partitions: 1,
+    watch: async () => ({ state: undefined, putBack: 0, isMore: false }),
+    findWatched,
+    hasJobs: () => false,
+    renewMs: 1_000,
+    onTakenOver: () => undefined,
+    onError: () => undefined,
+  });
+  leases.start();
+  jest.advanceTimersByTime(60_000);
+  leases.stop();
+  expect(findWatched).toHaveBeenCalledTimes(1);
 });

@@ -83,6 +83,8 @@ export class Leases {
   /** The number of the next token. */
   #number = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** Looking where others have jobs: while Redis is away, that takes until it is back. */
+  #isLooking = false;
 
   constructor(options: LeasesOptions) {
     this.#options = options;
@@ -164,8 +166,11 @@ export class Leases {
     const own = this.#all.flatMap(({ isUsed }, partition) => (isUsed || hasJobs(partition) ? [partition] : []));
     const renew = (partition: number) => this.#renewInTurn(partition);
     const lookAtOthers = async () => {
-      if (own.length === this.#all.length) return;
-      const watched = await findWatched();
+      if (this.#isLooking || own.length === this.#all.length) return;
+      this.#isLooking = true;
+      const watched = await findWatched().finally(() => {
+        this.#isLooking = false;
+      });
       await Promise.all([...watched].filter((partition) => !own.includes(partition)).map(renew));
     };
     // Renewals of own leases are sent first; none waits for another, or for the search for other workers.
