@@ -44,11 +44,15 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
   });
 }
 
-/** Shares the result of `work`. Rejects with `AppError` `unavailable` if `work` fails or exceeds its time limit. */
+/**
+ * Shares the result of `work`. Rejects with `AppError` `unavailable` if `work` fails or exceeds its time limit. Runs that
+ * exceed it are shared too, so that they do not pile up while Redis does not reply.
+ */
 function shareLimited<T>(work: () => Promise<T>): () => Promise<T> {
+  const run = shareResult(work, 0);
   return shareResult(async () => {
     try {
-      return await withTimeLimit(TIMEOUT_MS, work());
+      return await withTimeLimit(TIMEOUT_MS, run());
     } catch (cause) {
       throw new AppError('unavailable', 'Redis does not respond or takes no writes.', { cause, retryAfterS: 5 });
     }
