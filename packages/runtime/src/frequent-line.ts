@@ -20,24 +20,24 @@ const PERHAPS_ESCAPED = new RegExp(`["\\\\${CONTROL_CHARACTERS}\\ud800-\\udfff]`
 
 /**
  * Returns a function that writes a line of level `info` with these fields, in this order. The line is the one that
- * `logger.info(values, message)` would write, provided that JSON escapes nothing in the values of the `plain` fields:
- * ids and words of ours. Throws `TypeError` for a field that would have to be redacted.
+ * `logger.info(values, message)` would write, provided that JSON escapes nothing in the values of `plain` fields: ids and
+ * words of ours. Throws `TypeError` for a field that would have to be redacted.
  */
 export function frequentLine<F extends string>(
   logger: Logger,
   message: string,
-  fields: readonly F[],
-  plain: readonly NoInfer<F>[] = [],
+  fields: Readonly<Record<F, 'plain' | 'any'>>,
 ): (values: Readonly<Record<F, LineValue>>) => void {
-  const secret = fields.find((field) => SECRET_NAMES.has(field));
+  const entries = Object.entries(fields) as [F, 'plain' | 'any'][];
+  const [secret] = entries.find(([field]) => SECRET_NAMES.has(field)) ?? [];
   if (secret !== undefined) throw new TypeError(`The field ${secret} must be redacted.`);
   const internals = logger as unknown as Internals;
   const stream = internals[pino.symbols.streamSym];
   const begins = '{"level":"info","time":"';
   const bindings = `"${internals[pino.symbols.chindingsSym]}`;
-  const named = fields.map((field) => {
+  const named = entries.map(([field, kind]) => {
     const name = `,${JSON.stringify(field)}:`;
-    return { field, name, beforeText: `${name}"`, isPlain: plain.includes(field) };
+    return { field, name, beforeText: `${name}"`, isPlain: kind === 'plain' };
   });
   const ends = `,"msg":${JSON.stringify(message)}}\n`;
   return (values) => {
