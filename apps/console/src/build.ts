@@ -1,7 +1,7 @@
 /** Builds a console process from its settings. */
 import { randomUUID } from 'node:crypto';
 import { StartError } from '@posthorn/core';
-import { openStorage, readInstallation } from '@posthorn/dispatch';
+import { installationIn, openStorage } from '@posthorn/dispatch';
 import {
   type Api,
   type ApiService,
@@ -74,11 +74,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
     identity: { id: randomUUID(), app: 'console', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
-  registerInstallation(registry, {
-    isOpen: storage.isOpen,
-    read: () => readInstallation({ store, jobQueues }, clock.now),
-    logger,
-  });
+  registerInstallation(registry, installationIn(storage, jobQueues, clock.now), logger);
   const failures = createAuthFailures({ registry, logger });
   const operators = new Operators({ store, settings, failures, clock });
   const limit = limitCalls(

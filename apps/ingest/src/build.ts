@@ -1,6 +1,6 @@
 /** Builds an ingest process from its settings. */
 import { randomUUID } from 'node:crypto';
-import { openStorage, readInstallation } from '@posthorn/dispatch';
+import { installationIn, openStorage } from '@posthorn/dispatch';
 import {
   type ApiService,
   createApi,
@@ -56,11 +56,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
     identity: { id: randomUUID(), app: 'ingest', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });
-  registerInstallation(registry, {
-    isOpen: storage.isOpen,
-    read: () => readInstallation({ store, jobQueues }, clock.now),
-    logger,
-  });
+  registerInstallation(registry, installationIn(storage, jobQueues, clock.now), logger);
   const publishers = [...new Set(settings.PUBLISHER_KEYS.map(({ name }) => name))];
   const quota = createPublisherQuota({
     store,

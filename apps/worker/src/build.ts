@@ -1,8 +1,8 @@
 /** Builds a worker process from its settings. */
 import { randomUUID } from 'node:crypto';
 import { StorageUnavailable } from '@posthorn/core';
-import { readInstallation } from '@posthorn/dispatch';
-import { createApi, serveApi } from '@posthorn/http';
+import { installationIn } from '@posthorn/dispatch';
+import { serveApi } from '@posthorn/http';
 import { type ConsumerTimings, createJobQueues, isJobGone } from '@posthorn/queue';
 import {
   type App,
@@ -12,7 +12,6 @@ import {
   createMetrics,
   createTracing,
   exitAtOnce,
-  type Logger,
   registerInstallation,
   type Service,
   stopWithoutRedis,
@@ -22,7 +21,6 @@ import {
 } from '@posthorn/runtime';
 import { createSecretBox, type SecretBox } from '@posthorn/signing';
 import { checkAnyPartition, checkSecrets, connectRedis, openStore } from '@posthorn/store';
-import type { Registry } from 'prom-client';
 import type { AttemptContext } from './attempts/attempt-delivery.ts';
 import { createAttempts } from './attempts/attempts.ts';
 import { createEventBodies, createForgetting } from './attempts/event-bodies.ts';
@@ -100,9 +98,8 @@ export function buildWorker(
     outbound.outageChecks,
     base.tail,
   ];
-  const http = buildHttp(settings, registry, storage.checkReady, logger);
   return {
-    http,
+    http: serveApi({ settings, registry, checkReady: storage.checkReady, logger }),
     services: [
       ...(base.tracing ? [base.tracing] : []),
       storage,
@@ -135,11 +132,7 @@ function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const queueRedis = connectRedis(settings);
   queueRedis.on('error', onError);
   const jobQueues = createJobQueues({ redis: queueRedis, partitionPrefixes, onError });
-  registerInstallation(registry, {
-    isOpen: storage.isOpen,
-    read: () => readInstallation({ store, jobQueues }, clock.now),
-    logger,
-  });
+  registerInstallation(registry, installationIn(storage, jobQueues, clock.now), logger);
   const metrics = createWorkerMetrics(registry);
   const counts = createAttemptCounts(store, clock);
   const succeededEvents = createSucceededEvents(store, clock);
@@ -181,10 +174,4 @@ function attemptContext(
 /** Closes connections once the services that use them have stopped. */
 function closeAtStop(close: () => void): Service {
   return { name: 'connections', start: async () => undefined, stop: async () => close() };
-}
-
-function buildHttp(settings: WorkerSettings, registry: Registry, checkReady: () => Promise<unknown>, logger: Logger) {
-  const description = 'Health and metrics of a worker. Workers deliver events and take no other calls.';
-  const api = createApi({ title: 'Posthorn worker', description, security: {} });
-  return serveApi({ api, settings, registry, checkReady, logger, addRoutes: (app) => app.use(api.router) });
 }

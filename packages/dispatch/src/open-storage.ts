@@ -54,8 +54,12 @@ export async function readBacklog({ store, jobQueues }: StoreAndQueue, nowMs: nu
   return { ...stored, jobs };
 }
 
-/** Resolves with all that metrics say about the whole installation. To be called once the storage is open. */
-export async function readInstallation({ store, jobQueues }: StoreAndQueue, now: () => number) {
+/** For metrics: whether the storage is open, and then how to read what they say about the whole installation. */
+export function installationIn(storage: ReturnType<typeof openStore>, jobQueues: JobQueues, now: () => number) {
+  return { isOpen: storage.isOpen, read: () => readInstallation({ store: storage.store, jobQueues }, now) };
+}
+
+async function readInstallation({ store, jobQueues }: StoreAndQueue, now: () => number) {
   const nowMs = now();
   const { backlog, server, pausedAtMs, noticeAtMs, workers, unavailable, ...read } = await awaitValues({
     backlog: readBacklog({ store, jobQueues }, nowMs),

@@ -10,7 +10,8 @@ import { notFoundHandler, problemHandler } from './problems.ts';
 import { withShortcuts } from './shortcut.ts';
 
 interface ApiOptions {
-  api: Api;
+  /** Without one, only the routes for operations are served. */
+  api?: Api;
   settings: SharedSettings;
   registry: Registry;
   /** Rejects if the process cannot do its work. */
@@ -22,7 +23,7 @@ interface ApiOptions {
    */
   before?: readonly RequestHandler[];
   /** Adds the app's middleware and, without `before`, `api.router`. Errors and unknown paths are handled after it. */
-  addRoutes: (app: Express) => void;
+  addRoutes?: (app: Express) => void;
 }
 
 export interface ApiService extends HttpService {
@@ -30,12 +31,16 @@ export interface ApiService extends HttpService {
   describe(): Record<string, unknown>;
 }
 
+/** For an API that nobody reads a document of. */
+const OPERATIONS = { title: 'Posthorn operations', description: 'Health and metrics.', security: {} };
+
 /**
  * Returns a service for the port `PORT`. The routes for operations are part of `api`, or have a port of their own if
  * `OPERATIONS_PORT` is set.
  */
 export function serveApi(options: ApiOptions): ApiService {
-  const { api, settings, registry, logger, before } = options;
+  const { api = createApi(OPERATIONS), settings, registry, logger, before } = options;
+  const { addRoutes = (app) => app.use(api.router) } = options;
   const onError = problemHandler(logger);
   const listen = (app: Express, port: number, listener?: RequestListener) =>
     createHttpService(app.use(notFoundHandler, onError), { port, settings, registry, listener });
@@ -44,7 +49,7 @@ export function serveApi(options: ApiOptions): ApiService {
   if (!operations) operationsRoutes(api, options);
   const app = createExpress(settings.TRUSTED_PROXIES);
   if (before) app.use(...before, api.router);
-  options.addRoutes(app);
+  addRoutes(app);
   const shortcuts = before && { routes: api.direct, before: [requireOneHost, ...before], onError };
   const http = listen(app, settings.PORT, shortcuts && withShortcuts(app, shortcuts));
   return {
@@ -61,7 +66,7 @@ export function serveApi(options: ApiOptions): ApiService {
 }
 
 function operationsApp(options: ApiOptions): Express {
-  const api = createApi({ title: 'Posthorn operations', description: 'Health and metrics.', security: {} });
+  const api = createApi(OPERATIONS);
   operationsRoutes(api, options);
   return createExpress().use(api.router);
 }

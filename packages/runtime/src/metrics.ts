@@ -180,7 +180,8 @@ const INSTALLATION_GAUGES: InstallationGauge[] = [
  */
 export function registerInstallation(
   registry: Registry,
-  { isOpen, read, logger }: { isOpen: () => boolean; read: () => Promise<Installation>; logger: Logger },
+  { isOpen, read }: { isOpen: () => boolean; read: () => Promise<Installation> },
+  logger: Logger,
 ): void {
   // All gauges and scrapes share a read that is in progress, so that reads do not pile up while Redis is unavailable.
   const readOnce = shareResult(read, 0);
