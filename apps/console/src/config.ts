@@ -49,7 +49,7 @@ export const consoleSettings = z.object({
 
 export type ConsoleSettings = Readonly<z.infer<typeof consoleSettings>>;
 
-/** Reads the console's settings. Throws `SettingsError`. */
+/** Reads the console's settings. Throws `StartError`. */
 export function loadConsoleSettings(env: NodeJS.ProcessEnv): ConsoleSettings {
   return loadSettings(consoleSettings.check(settingsAgree), withoutUnusedTracing(env));
 }

@@ -70,7 +70,7 @@ function parseQuota(text: string): Quota | null | undefined {
   return bytes > 0 ? { bytes } : undefined;
 }
 
-/** Reads ingest's settings. Throws `SettingsError`. */
+/** Reads ingest's settings. Throws `StartError`. */
 export function loadIngestSettings(env: NodeJS.ProcessEnv): IngestSettings {
   return loadSettings(ingestSettings.check(settingsAgree), withoutUnusedTracing(env));
 }

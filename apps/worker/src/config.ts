@@ -100,7 +100,7 @@ function checkNoticeUrl(text: string, context: z.RefinementCtx): void {
   if (!check.ok) context.addIssue({ code: 'custom', message: `can't be used: ${check.message}` });
 }
 
-/** Reads the worker's settings. Throws `SettingsError`. */
+/** Reads the worker's settings. Throws `StartError`. */
 export function loadWorkerSettings(env: NodeJS.ProcessEnv): WorkerSettings {
   return loadSettings(workerSettings, withoutUnusedTracing(env));
 }

@@ -71,10 +71,10 @@ function problemText(code: ErrorCode, message: string): string {
 /**
  * Handles the requests of a connection one after the other, and reads no more from the connection while any wait.
  * Otherwise, a client that sends requests without waiting for responses could use all memory and block the event loop.
- * A request that times out only because this process does not read it yet gets `moreTimeMs` more. Returns the server's
- * connections.
+ * A request that times out only because this process does not read it yet gets the timeout of an idle connection more.
+ * Returns the server's connections.
  */
-export function handleInOrder(server: Server, listener: RequestListener, moreTimeMs: number): Connections {
+export function handleInOrder(server: Server, listener: RequestListener): Connections {
   const connections = new Map<Duplex, Connection>();
   let totalWaiting = 0;
   server.on('connection', (socket) => {
@@ -98,7 +98,7 @@ export function handleInOrder(server: Server, listener: RequestListener, moreTim
     });
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    endBroken(socket, connections.get(socket), error.code ?? '', moreTimeMs),
+    endBroken(socket, connections.get(socket), error.code ?? '', server.timeout),
   );
   // Node's own response would let any number of chunks follow.
   server.on('checkExpectation', (_request, response: ServerResponse) =>

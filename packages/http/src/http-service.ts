@@ -109,7 +109,7 @@ export function createHttpService(
     requireHostHeader: false,
   });
   server.timeout = SOCKET_TIMEOUT_MS;
-  const connections = handleInOrder(server, listener, SOCKET_TIMEOUT_MS);
+  const connections = handleInOrder(server, listener);
   server.maxConnections = MAX_CONNECTIONS;
   limitConnections(server, settings, registry);
   let stopping: Promise<void> | undefined;

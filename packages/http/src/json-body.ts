@@ -150,7 +150,6 @@ function readBytes(request: Request, maxBytes: number, growTo: (arrivedBytes: nu
       resolve(only && joined.length + pieces.length === 1 ? only : Buffer.concat([...joined, ...pieces]));
     });
     request.on('error', () => reject(incomplete()));
-    request.on('aborted', () => reject(incomplete()));
   });
 }
 

@@ -4,11 +4,6 @@ import { isHeaderText, parseDurationMs, StartError, type SubscriptionEnvironment
 import { z } from 'zod';
 import type { Logger } from './logger.ts';
 
-/** One or more settings are missing or invalid. The message names each variable and never contains a value. */
-class SettingsError extends StartError {
-  override name = 'SettingsError';
-}
-
 /** Settings that hold a secret. Each may be in a file instead, whose path is in `<NAME>_FILE`. */
 const SECRET_SETTINGS = new Set([
   'REDIS_URL',
@@ -23,7 +18,7 @@ const SECRET_SETTINGS = new Set([
 
 /**
  * Reads and freezes settings from an environment and from the files that it names for secrets. A blank variable counts
- * as not set. Throws `SettingsError`.
+ * as not set. Throws a `StartError` that names each variable which is missing or invalid, never a value.
  */
 export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv): Readonly<z.infer<S>> {
   const given: Record<string, string> = {};
@@ -49,7 +44,7 @@ export function loadSettings<S extends z.ZodObject>(schema: S, env: NodeJS.Proce
     ...fileProblems.values(),
     ...issues.map((issue) => `  ${String(issue.path[0])}: ${describe(issue, given)}`),
   ];
-  throw new SettingsError(`Posthorn can't start, because of these settings:\n${[...new Set(lines)].join('\n')}`);
+  throw new StartError(`Posthorn can't start, because of these settings:\n${[...new Set(lines)].join('\n')}`);
 }
 
 /** Returns the content of a file. A list may have one entry per line. */
