@@ -210,7 +210,7 @@ function sendJson(response: Response, body: unknown): void {
 function parse<P extends Fields, Q extends Fields, B extends Body>(route: Route<P, Q, B>, request: Request) {
   const params = route.params?.safeParse(request.params);
   if (params && !params.success) throw new AppError('not_found', 'No resource has this id.');
-  const body = request.body === undefined && route.optionalBody ? {} : request.body;
+  const { body } = request;
   return {
     params: params?.data as Parsed<P>,
     query: (route.query && parseFields(route.query, request.query, 'The query')) as Parsed<Q>,

@@ -39,7 +39,7 @@ export function handledBy<T>(response: Response, handling: Promise<T>): Promise<
 
 /**
  * Sets `request.body` to the parsed body. Returns 415 for anything but uncompressed `application/json` in UTF-8, 413
- * for more than `maxBytes`, and 400 for invalid JSON. With `optional`, a missing body results in undefined.
+ * for more than `maxBytes`, and 400 for invalid JSON. With `optional`, a missing body counts as `{}`.
  *
  * Each budget is charged for the bytes that have arrived, not for the announced length, until the response is closed
  * and the promise given to `handledBy` has settled. If a budget has no room for the announced length or for what
@@ -62,7 +62,7 @@ export function jsonBody(options: {
       const announced = Number(request.headers['content-length'] ?? 0);
       const none = announced === 0 && request.headers['transfer-encoding'] === undefined;
       if (none && options.optional) {
-        request.body = undefined;
+        request.body = {};
         next();
         return;
       }

@@ -7,7 +7,7 @@ import {
   parseTraceparent,
   StorageUnavailable,
 } from '@posthorn/core';
-import type { Logger } from '@posthorn/runtime';
+import { createSeldom, type Logger } from '@posthorn/runtime';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { z } from 'zod';
 
@@ -70,12 +70,13 @@ const LOG_REJECTED_EVERY_MS = 1_000;
  * refusal with 503 at most once a second, with the number of `calls` since the line before.
  */
 export function problemHandler(logger: Logger, now = () => performance.now()): ErrorRequestHandler {
-  const rejected = { calls: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
+  const mayLog = createSeldom({ everyMs: LOG_REJECTED_EVERY_MS, now });
+  let calls = 0;
   const logRejected = (line: object) => {
-    rejected.calls += 1;
-    if (now() - rejected.loggedAtMs < LOG_REJECTED_EVERY_MS) return;
-    logger.warn({ ...line, calls: rejected.calls }, 'request.rejected');
-    Object.assign(rejected, { calls: 0, loggedAtMs: now() });
+    calls += 1;
+    if (!mayLog()) return;
+    logger.warn({ ...line, calls }, 'request.rejected');
+    calls = 0;
   };
   return (thrown, request, response, next) => {
     const error = toAppError(thrown);

@@ -44,14 +44,11 @@ let shared: DestinationStream | undefined;
  * reader of the log is gone, and the process must still be able to work and to stop.
  */
 function stdout(app: string): DestinationStream {
-  shared ??= openStdout(app);
-  return shared;
-}
-
-function openStdout(app: string): DestinationStream {
+  if (shared) return shared;
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
   const { flush, ...destination } = joinLines(process.stdout, app);
   process.once('exit', flush);
+  shared = destination;
   return destination;
 }
 

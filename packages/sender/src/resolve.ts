@@ -5,6 +5,7 @@
 import { type LookupAddress, Resolver } from 'node:dns';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { knownOrNew } from '@posthorn/core';
 import { listOf } from './guard.ts';
 
 /** Returns all IPs of a name. Rejects with `NameError`, or the system's error for a hosts file that can't be read. */
@@ -83,16 +84,14 @@ export function createResolver(options: ResolverOptions = {}): Resolve {
     const name = hostname.toLowerCase().replace(/\.$/, '');
     const known = hosts().get(name) ?? (/(^|\.)localhost$/.test(name) ? LOOPBACK : undefined);
     if (known) return known;
-    let lookup = inFlight.get(name);
-    if (!lookup) {
-      lookup = queryBoth(currentClient(), name, timeoutMs).finally(() => inFlight.delete(name));
-      inFlight.set(name, lookup);
+    return await knownOrNew(inFlight, name, () => {
+      const lookup = queryBoth(currentClient(), name, timeoutMs).finally(() => inFlight.delete(name));
       lookup.then(
         () => options.onResolved?.(name),
         () => undefined,
       );
-    }
-    return await lookup;
+      return lookup;
+    });
   };
 }
 
@@ -177,11 +176,7 @@ function parseHosts(text: string): Map<string, LookupAddress[]> {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);
     const family = isIP(address);
     if (family === 0) continue;
-    for (const name of names.map((text) => text.toLowerCase())) {
-      const addresses = hosts.get(name) ?? [];
-      addresses.push({ address, family });
-      hosts.set(name, addresses);
-    }
+    for (const name of names) knownOrNew(hosts, name.toLowerCase(), () => []).push({ address, family });
   }
   return hosts;
 }

@@ -42,7 +42,7 @@ export type SendResult = SendOutcome & { cameBack?: (() => CameBack) | undefined
 
 /** Sends requests. Every new connection is checked by the address guard. */
 export interface Sender {
-  /** Makes one attempt. Never rejects. */
+  /** Makes one attempt. Rejects only if code that it needs can't be loaded (`createOneOffSender`). */
   send(request: SendRequest): Promise<SendResult>;
   /** Closes all connections. */
   close(): void;
