@@ -17,8 +17,8 @@ export function createBudget(total: number) {
     else heldBy.set(caller, held);
   };
   /**
-   * The share of the budget that one request holds. A class, since a request makes up to two: their methods are made only
-   * once.
+   * The share of the budget that one request holds. A class, since a request makes up to two: their methods are made
+   * only once.
    */
   class Share {
     readonly #caller: string;

@@ -45,8 +45,8 @@ export function operationsRoutes(api: Api, options: { registry: Registry; checkR
 }
 
 /**
- * Shares the result of `work`. Rejects with `AppError` `unavailable` if `work` fails or exceeds its time limit. Runs that
- * exceed it are shared too, so that they do not pile up while Redis does not reply.
+ * Shares the result of `work`. Rejects with `AppError` `unavailable` if `work` fails or exceeds its time limit. Runs
+ * that exceed it are shared too, so that they do not pile up while Redis does not reply.
  */
 function shareLimited<T>(work: () => Promise<T>): () => Promise<T> {
   const run = shareResult(work, 0);

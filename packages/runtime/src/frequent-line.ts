@@ -20,8 +20,8 @@ const PERHAPS_ESCAPED = new RegExp(`["\\\\${CONTROL_CHARACTERS}\\ud800-\\udfff]`
 
 /**
  * Returns a function that writes a line of level `info` with these fields, in this order. The line is the one that
- * `logger.info(values, message)` would write, provided that JSON escapes nothing in the values of `plain` fields: ids and
- * words of ours. Throws `TypeError` for a field that would have to be redacted.
+ * `logger.info(values, message)` would write, provided that JSON escapes nothing in the values of `plain` fields: ids
+ * and words of ours. Throws `TypeError` for a field that would have to be redacted.
  */
 export function frequentLine<F extends string>(
   logger: Logger,
