@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: measures Posthorn and its baselines for docs/figures.md, and prints tables and JSON.
- * `--quick` runs a tenth; with `--always` Redis writes to disk before it replies.
+ * `--quick` runs a tenth; with `--always` Redis writes to disk before it replies; `--only=` runs one part (a name that
+ * is none lists them); `--target=` is the file of another system (bench/targets.ts).
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';

@@ -1,9 +1,23 @@
-/** Developers' commands end at once, with code 2 and one line, if an option has no meaning. */
+/** Developers' commands end at once: with their help, or with code 2 and one line if an option has no meaning. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 
 const ROOT = join(import.meta.dirname, '..');
+
+/** Runs a command with an empty PATH: one that does not end at its arguments finds no npm, and installs nothing. */
+function run(file: string, args: string[]) {
+  return spawnSync(process.execPath, [join(ROOT, file), ...args], { cwd: ROOT, encoding: 'utf8', env: { PATH: '' } });
+}
+
+it.each([
+  ['bench/main.ts', ['npm run bench', '--quick', '--only=…']],
+  ['scripts/busy/main.ts', ['npm run test:busy', '--runs=…', '--spinners=…']],
+])('%s says with --help what it does', (file, words) => {
+  const { status, stdout, stderr } = run(file, ['--help']);
+  expect([status, stderr]).toEqual([0, '']);
+  for (const word of words) expect(stdout).toContain(word);
+});
 
 describe.each([
   [
@@ -23,12 +37,7 @@ describe.each([
   ],
 ])('%s', (file, mistakes) => {
   it.each(mistakes.map((args) => ({ args })))('refuses $args', ({ args }) => {
-    // With an empty PATH: a command that does not refuse its arguments finds no npm, and installs nothing.
-    const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, file), ...args], {
-      cwd: ROOT,
-      encoding: 'utf8',
-      env: { PATH: '' },
-    });
+    const { status, stdout, stderr } = run(file, args);
     expect({ status, stdout, lines: stderr.trim().split('\n').length }).toEqual({ status: 2, stdout: '', lines: 1 });
     expect(stderr).toContain(args.at(-1)!.replace(/=.*/, ''));
   });

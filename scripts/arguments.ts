@@ -1,4 +1,8 @@
-/** Reads the options of a developer's command, and ends it with one line about an option that it does not know. */
+/**
+ * Reads the options of a developer's command, and ends it with its help, or with one line about an option that it does
+ * not know.
+ */
+import { readFileSync } from 'node:fs';
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 
 /** Returns the values of the options. An unknown option, or one without its value, ends the process with code 2. */
@@ -15,12 +19,22 @@ export function readArgumentsAndRest<const T extends ParseArgsOptionsConfig>(opt
 }
 
 function orStop<R>(options: ParseArgsOptionsConfig, read: () => R): R {
+  const names = Object.entries(options).map(([name, { type }]) => (type === 'string' ? `--${name}=…` : `--${name}`));
+  if (process.argv.includes('--help')) {
+    console.log(`${openingComment(process.argv[1]!)}\n\nOptions: ${names.join(', ')}.`);
+    process.exit();
+  }
   try {
     return read();
   } catch (error) {
-    const names = Object.entries(options).map(([name, { type }]) => (type === 'string' ? `--${name}=…` : `--${name}`));
     return stopWith(`${error instanceof Error ? error.message.split('. ')[0] : error}. Options: ${names.join(', ')}.`);
   }
+}
+
+/** The comment with which the file of a command begins: it says what the command does, and what its options mean. */
+function openingComment(file: string): string {
+  const [, text = ''] = /\/\*\*(.*?)\*\//s.exec(readFileSync(file, 'utf8')) ?? [];
+  return text.replaceAll(/^ *\* ?/gm, '').trim();
 }
 
 /** Returns the value of an option that is a number, at least 0. */
