@@ -489,6 +489,43 @@ describe('a subscription', () => {
     expect(await overflow()).toBe(0);
   });
 
+  it('with the longest possible url is named by the beginning of it in dialogs, notifications and sentences', async () => {
+    const to = await ownReceiver();
+    const url = `${to.url}${'a'.repeat(2_048 - to.url.length)}`;
+    const start = `${url.slice(0, 160)}…`;
+    const { page, overflow, screenshot } = await signedIn({ width: 'narrow' });
+    await page.goto('/subscriptions/new');
+    await page.getByLabel('Address').fill(url);
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText(`Events go to ${start} once`).waitFor();
+    expect(await overflow()).toBe(0);
+    await screenshot('long-url-created');
+    await page.getByRole('link', { name: 'Later' }).click();
+    await page.waitForURL('**/subscriptions/sub_*');
+    const id = new URL(page.url()).pathname.split('/').at(-1);
+    atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
+    const answerRotation = await holdBack(page, '**/rotate-secret');
+    await page.getByRole('button', { name: 'Rotate' }).click();
+    await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
+    await page.goBack();
+    answerRotation();
+    const dialog = page.getByRole('dialog', { name: `New signing secret of ${start}` });
+    await dialog.getByText('it is not shown again').waitFor();
+    expect((await dialog.getByRole('heading').boundingBox())!.width).toBeLessThanOrEqual(390);
+    await screenshot('long-url-secret');
+    await dialog.getByRole('button', { name: 'I have copied it' }).click();
+    for (const action of ['validate', 'pause']) await on.operate('POST', `/v1/subscriptions/${id}/${action}`);
+    await page.goto('/');
+    const resume = page.getByRole('button', { name: `Resume ${url}` });
+    const notice = `Resumed ${start}. If deliveries are held, one goes first.`;
+    await resume.click();
+    await page.getByRole('alert').getByText(notice).waitFor();
+    await screenshot('long-url-resumed');
+    expect(await overflow()).toBe(0);
+  });
+
   it('has a menu that fits into a low window, as with a zoom of 200 %', async () => {
     const { id } = await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
@@ -550,18 +587,19 @@ describe('a subscription', () => {
     // The button is there only if an address is paused.
     await on.operate('POST', `/v1/subscriptions/${(await ownSubscription(await ownReceiver())).id}/pause`);
     const { page, problems } = await signedIn();
+    const detail = 'Storage is full: it takes no changes. Nothing was changed.';
     await page.route('**/v1/subscriptions/resume', (route) => {
       const isFirst = !route.request().postData()?.includes('cursor');
       const data = [{ subscription_id: 'sub_1', url: 'https://hooks.acme.example/', result: 'resumed', detail: null }];
       return isFirst
         ? route.fulfill({ json: { data, next_cursor: 'more' } })
-        : route.fulfill({ status: 503, json: { detail: 'Storage is full. Nothing was changed.' } });
+        : route.fulfill({ status: 503, json: { detail, code: 'unavailable' } });
     });
     await page.goto('/subscriptions?status=paused');
     await page.getByRole('button', { name: 'Resume all' }).click();
     await page.getByRole('button', { name: 'Resume them' }).click();
-    const told = 'Storage is full. Nothing was changed. Before that: Resumed 1 address.';
-    await page.getByRole('alert').getByText(told).waitFor();
+    const done = 'Resumed 1 address. Of what is held for each, one delivery goes first.';
+    await page.getByRole('alert').getByText(`${done} For the others: ${detail}`, { exact: true }).waitFor();
     expect(problems.every((problem) => problem.startsWith('503 '))).toBe(true);
     problems.length = 0;
   });

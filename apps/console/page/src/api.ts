@@ -84,7 +84,7 @@ export async function callText(method: string, path: string, body?: unknown): Pr
   // Tabs share the session cookie, but each keeps the CSRF token that it has read.
   if (response.status === 403)
     throw new ApiError(403, 'Somebody has signed in again in this browser, so nothing was changed. Repeat the action.');
-  throw problemOf(response.status, text);
+  throw problemOf(response.status, text, method === 'GET');
 }
 
 /**
@@ -108,7 +108,7 @@ export async function open(
   const headers = new Headers(lastId === undefined ? {} : { 'last-event-id': lastId });
   const response = await fetch(path, { headers, signal });
   if (response.headers.get('content-type')?.startsWith('text/event-stream') && response.body) return response.body;
-  throw isOfConsole(response) ? problemOf(response.status, await response.text()) : fromElsewhere(response);
+  throw isOfConsole(response) ? problemOf(response.status, await response.text(), true) : fromElsewhere(response);
 }
 
 /** Returns the parsed response. Throws `ApiError`. */
@@ -132,7 +132,7 @@ export async function changeAll<T>(
     const body = givenOf({ ...filters, cursor });
     const { data, next_cursor: next } = await call<Page<T>>('POST', path, body).catch((error: unknown) => {
       if (results.length === 0 || !(error instanceof ApiError)) throw error;
-      throw new ApiError(error.status, `${error.message} Before that: ${textOf(results)}`, error.fields);
+      throw new ApiError(error.status, `${textOf(results)} For the others: ${error.message}`, error.fields);
     });
     results.push(...data);
     cursor = next ?? undefined;
@@ -146,7 +146,8 @@ interface ProblemDocument {
   errors?: { path: string; message: string }[];
 }
 
-function problemOf(status: number, text: string): ApiError {
+/** Of a change, `detail` itself says what became of it, and Redis may be full and not away. */
+function problemOf(status: number, text: string, isRead: boolean): ApiError {
   try {
     const {
       detail = `The console returned status ${status}.`,
@@ -154,7 +155,8 @@ function problemOf(status: number, text: string): ApiError {
       errors = [],
     } = JSON.parse(text) as ProblemDocument;
     const fields = Object.fromEntries(errors.map(({ path, message }) => [path, message]));
-    const meaning = code === STORAGE_AWAY ? ' Deliveries wait until Redis is back; none is lost by that.' : '';
+    const meaning =
+      isRead && code === STORAGE_AWAY ? ' Deliveries wait until Redis is back; none is lost by that.' : '';
     return new ApiError(status, `${detail}${meaning}`, fields, code);
   } catch {
     return new ApiError(status, `The console returned status ${status}.`);

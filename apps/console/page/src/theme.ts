@@ -24,9 +24,9 @@ export const theme = createTheme({
     Drawer: { defaultProps: closable },
     // A menu that is higher than the window scrolls itself: if the window scrolled, the menu would close.
     Menu: { defaultProps: { middlewares: { size: true } }, styles: { dropdown: { overflowY: 'auto' } } },
-    Modal: { defaultProps: closable },
+    Modal: { defaultProps: closable, styles: { title: { overflowWrap: 'anywhere' } } },
     MultiSelect: scrollingOptions,
-    Notification: { defaultProps: closable },
+    Notification: { defaultProps: closable, styles: { description: { overflowWrap: 'anywhere' } } },
     Select: scrollingOptions,
     Table: {
       defaultProps: {

@@ -4,6 +4,7 @@ import type { Subscription, SubscriptionWithSecret } from '@posthorn/operator-ap
 import { Link, useNavigate } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
+import { shortAddress } from '../parts/copyable-address.tsx';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { SecretOnce, useNewSecret } from '../parts/secret.tsx';
 import { type SubscriptionFields, SubscriptionForm } from '../parts/subscription-fields.tsx';
@@ -26,8 +27,8 @@ export function NewSubscriptionPage() {
       <PageBody title="Subscription created">
         <Section>
           <Stack>
-            <Text size="sm">
-              Events go to <b>{created.url}</b> once its address is validated.
+            <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+              Events go to <b>{shortAddress(created.url)}</b> once its address is validated.
             </Text>
             <SecretOnce secret={created.secret} />
             <Group>

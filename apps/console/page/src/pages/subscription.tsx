@@ -4,6 +4,7 @@ import type { Subscription } from '@posthorn/operator-api';
 import { useParams } from 'react-router';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { Copyable } from '../parts/code.tsx';
+import { shortAddress } from '../parts/copyable-address.tsx';
 import { ShowChanges } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { ErrorLine } from '../parts/error-line.tsx';
@@ -18,8 +19,6 @@ import { ValidationResult } from '../parts/validation.tsx';
 import { useAddressAttempts, useDeliveries, useOverview, useSubscription } from '../queries.ts';
 
 const RECENT = 10;
-/** Characters of an address that the heading shows: the status and the buttons below it stay on the first screen. */
-const MAX_HEADING = 160;
 
 export function SubscriptionPage() {
   const { id = '' } = useParams();
@@ -28,7 +27,8 @@ export function SubscriptionPage() {
   return (
     <PageBody
       title={data?.url ?? 'Subscription'}
-      heading={data && (isLong(data.url) ? `${data.url.slice(0, MAX_HEADING)}…` : data.url)}
+      // So the status and the buttons below it stay on the first screen.
+      heading={data && shortAddress(data.url)}
       badge={
         data && (
           <AddressBadges
@@ -48,7 +48,7 @@ export function SubscriptionPage() {
 }
 
 function Content({ subscription }: { subscription: Subscription }) {
-  const { id, status, status_reason: reason, paused_since: pausedSince, held_deliveries: held } = subscription;
+  const { id, url, status, status_reason: reason, paused_since: pausedSince, held_deliveries: held } = subscription;
   const attempts = useAddressAttempts(id);
   const releaseRate = useOverview().data?.rules.release_rate;
   return (
@@ -105,7 +105,7 @@ function Content({ subscription }: { subscription: Subscription }) {
         <Facts
           facts={{
             Id: <Copyable value={id} what="id" />,
-            Address: isLong(subscription.url) && <Copyable value={subscription.url} what="address" />,
+            Address: shortAddress(url) !== url && <Copyable value={url} what="address" />,
             Environment: environmentLabels[subscription.environment],
             'Event types': subscription.event_types === 'all' ? 'All' : subscription.event_types.join(', '),
             Description: subscription.description || '–',
@@ -131,8 +131,6 @@ function Content({ subscription }: { subscription: Subscription }) {
     </Stack>
   );
 }
-
-const isLong = (url: string) => url.length > MAX_HEADING;
 
 /** How long it takes to send what is held, once the address is active. */
 function releaseText({ status, held_deliveries: held }: Subscription, perSecond: number | null | undefined) {

@@ -1,6 +1,12 @@
-/** A link to a subscription by its url, which the button beside it copies. */
+/** Shows a url of any length: a link to its subscription with a button that copies it, or its beginning. */
 import { Copyable } from './code.tsx';
 import { PageLink } from './layout.tsx';
+
+/** Characters of an address that a heading or a sentence shows: an address may have two thousand. */
+const MAX_SHORT = 160;
+
+/** Returns the beginning of a very long url, or all of it. */
+export const shortAddress = (url: string) => (url.length > MAX_SHORT ? `${url.slice(0, MAX_SHORT)}…` : url);
 
 /** Of a very long url the first lines are shown; the tooltip and the copy have all of it. */
 export function CopyableAddress({ id, url }: { id: string; url: string | undefined }) {

@@ -5,6 +5,7 @@ import { IconKey } from '@tabler/icons-react';
 import { useEffect, useRef } from 'react';
 import { useChange, useKept } from '../queries.ts';
 import { CodeBlock, Copyable } from './code.tsx';
+import { shortAddress } from './copyable-address.tsx';
 import { SNIPPETS } from './snippets.ts';
 
 /**
@@ -47,7 +48,7 @@ async function showInDialog({ url, secret }: SubscriptionWithSecret): Promise<vo
   const { modals, shown } = await import('./overlays.tsx');
   await shown;
   const id = modals.open({
-    title: `New signing secret of ${url}`,
+    title: `New signing secret of ${shortAddress(url)}`,
     size: 'lg',
     closeOnEscape: false,
     closeOnClickOutside: false,

@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { MAX_REPLAYED_ADDRESSES } from '../api.ts';
 import { usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
+import { shortAddress } from './copyable-address.tsx';
 import { ErrorLine } from './error-line.tsx';
 import { Note, PageLink, Section } from './layout.tsx';
 import { NotWellAlerts } from './not-well.tsx';
@@ -157,7 +158,7 @@ function ProblemRow({ problem }: { problem: Problem }) {
 
 function ResumeButton({ id, url }: { id: string; url: string }) {
   const resume = usePost(`/v1/subscriptions/${id}/resume`, {
-    done: `Resumed ${url}. If deliveries are held, one goes first.`,
+    done: `Resumed ${shortAddress(url)}. If deliveries are held, one goes first.`,
   });
   return <ActionButton label="Resume" icon={IconPlayerPlay} about={url} change={resume} variant="default" />;
 }

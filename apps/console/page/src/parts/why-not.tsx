@@ -4,6 +4,7 @@ import type { Explanation, PublishedEvent } from '@posthorn/operator-api';
 import { useSearchParams } from 'react-router';
 import { useExplanation } from '../queries.ts';
 import { AddressPicker } from './address-picker.tsx';
+import { CopyableAddress } from './copyable-address.tsx';
 import { Note, PageLink } from './layout.tsx';
 import { Loaded } from './states.tsx';
 import { Countdown } from './time.tsx';
@@ -61,11 +62,7 @@ function Answer({ event, subscriptionId }: { event: Parameters<typeof WhyNot>[0]
           </Alert>
           <Group gap="md" mt={6}>
             {found.delivery && <PageLink to={`/deliveries/${found.delivery.id}`}>The delivery</PageLink>}
-            {found.subscription && (
-              <PageLink to={`/subscriptions/${subscriptionId}`} style={{ overflowWrap: 'anywhere' }}>
-                {found.subscription.url}
-              </PageLink>
-            )}
+            {found.subscription && <CopyableAddress id={subscriptionId} url={found.subscription.url} />}
           </Group>
         </>
       )}
