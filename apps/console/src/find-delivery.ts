@@ -1,5 +1,5 @@
 /** What the routes of deliveries share: how they find one, and which ones a filter names. */
-import type { tryNowSchema } from '@posthorn/operator-api';
+import type { deliveriesQuerySchema, tryNowSchema } from '@posthorn/operator-api';
 import { type DeliveryFilter, loadDeliveries, type Store, type StoredDelivery } from '@posthorn/store';
 import type { z } from 'zod';
 import { missing } from './missing.ts';
@@ -10,8 +10,13 @@ export async function findDelivery(store: Store, id: string): Promise<StoredDeli
   return delivery;
 }
 
+/** Without those that `deliveryFilterOf` leaves to its callers. */
+type Fields<Given> = Omit<Given, 'status' | 'error' | 'limit' | 'cursor'>;
+
 /** The filter of the store that the fields of a query or a body name. The compiler checks that it uses each of them. */
-export function deliveryFilterOf(fields: Omit<z.output<typeof tryNowSchema>, 'limit' | 'cursor'>): DeliveryFilter {
+export function deliveryFilterOf(
+  fields: Fields<z.output<typeof deliveriesQuerySchema>> | Fields<z.output<typeof tryNowSchema>>,
+): DeliveryFilter {
   const { subscription_id, event_id, environment, event_type, replay_id, from, to, ...unused } = fields;
   unused satisfies Record<string, never>;
   return {

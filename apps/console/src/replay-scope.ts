@@ -1,26 +1,25 @@
 /** Reads from a request which failed deliveries a bulk replay covers. */
-import type { EventType, FailureReason } from '@posthorn/core';
+import type { failedDeliveriesQuerySchema } from '@posthorn/operator-api';
 import type { ReplayScope } from '@posthorn/store';
+import type { z } from 'zod';
 
-interface ScopeFields {
-  from?: number | undefined;
-  to?: number | undefined;
-  event_type?: EventType | undefined;
-  error?: FailureReason | undefined;
-  failed_from?: number | undefined;
-  failed_to?: number | undefined;
-}
-
-/** The scope of a bulk replay, of whichever address. Without an end, all that had failed when the replay began. */
-export function replayScopeOf(fields: ScopeFields): Omit<ReplayScope, 'subscriptionId'> {
+/**
+ * The scope of a bulk replay, of whichever address. Without an end, all that had failed when the replay began. The
+ * compiler checks that it uses each field of `failed-deliveries`, which are those of every replay.
+ */
+export function replayScopeOf(
+  fields: z.output<typeof failedDeliveriesQuerySchema>,
+): Omit<ReplayScope, 'subscriptionId'> {
+  const { from = 0, to = Number.MAX_SAFE_INTEGER, event_type, error, failed_from, failed_to, ...unused } = fields;
+  unused satisfies Record<string, never>;
   return {
-    fromMs: fields.from ?? 0,
-    toMs: fields.to ?? Number.MAX_SAFE_INTEGER,
+    fromMs: from,
+    toMs: to,
     filter: {
-      eventType: fields.event_type ?? null,
-      error: fields.error ?? null,
-      failedFromMs: fields.failed_from ?? null,
-      failedToMs: fields.failed_to ?? null,
+      eventType: event_type ?? null,
+      error: error ?? null,
+      failedFromMs: failed_from ?? null,
+      failedToMs: failed_to ?? null,
     },
   };
 }

@@ -80,8 +80,9 @@ function readRoutes(api: Api, context: ConsoleContext): void {
       'With a value, lists the erasures of that value: the proof that it was erased, as long as the key that made the hash is in SECRET_ENCRYPTION_KEY.',
     query: schemas.erasuresQuerySchema,
     responses: { 200: { description: 'A page of erasures', schema: schemas.listOf(schemas.erasureSchema) } },
-    async handle({ query: { limit, cursor, ...given } }) {
-      const wanted = givenValue(given);
+    async handle({ query: { limit, cursor, event_id, session_id, reference, user_id, ...unused } }) {
+      unused satisfies Record<string, never>;
+      const wanted = givenValue({ event_id, session_id, reference, user_id });
       const hmacs = wanted && fingerprints.all(hashed(wanted));
       const page = await listErasures(store, hmacs, { limit, cursor, leaveOutUnreadable: true });
       return await serializePage(context, page, (erasure) => serializeErasure(context, erasure));

@@ -22,15 +22,14 @@ export function listenRoutes(api: Api, context: ConsoleContext): void {
       200: { description: 'A stream of events', schema: listenedEventSchema, type: 'text/event-stream' },
     },
     problems: ['stopping'],
-    async handle({ query, ...call }) {
+    async handle({ query: { event_type: wanted, ...unused }, ...call }) {
+      unused satisfies Record<string, never>;
       await sendEventStream(context, context.published, 'event', {
         ...call,
         maxItems: MAX_ITEMS,
         select: async (items) => {
-          const wanted = items.filter(
-            ({ entry }) => query.event_type === undefined || entry?.eventType === query.event_type,
-          );
-          return (await Promise.all(wanted.map((item) => load(context.store, item)))).flat();
+          const chosen = items.filter(({ entry }) => wanted === undefined || entry?.eventType === wanted);
+          return (await Promise.all(chosen.map((item) => load(context.store, item)))).flat();
         },
       });
     },
