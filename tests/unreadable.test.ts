@@ -174,6 +174,17 @@ it('read alone is an error that names it, without what is stored in it', async (
   await broken(`/v1/subscriptions/${id}`, `subscription:${id}`, 'a secret', `subscription ${id}`);
 });
 
+it('leads to the runbook where it is a whole index: what a list or the overview would be without it is unknown', async () => {
+  const on = await ownWorld({ env: { LOG_LEVEL: 'silent' } });
+  await on.redis.set(`${on.prefix}:{0}:by_status:failed`, 'wrong');
+  for (const path of ['/v1/deliveries', '/v1/deliveries?status=failed', '/v1/overview']) {
+    const { status, body } = await on.operate('GET', path);
+    expect([status, body.code]).toEqual([500, 'internal']);
+    expect(body.detail).toContain('See "A key that another program has written" in docs/runbooks.md.');
+  }
+  expect((await on.operate('GET', '/v1/subscriptions')).status).toBe(200);
+});
+
 it('does not let try-now and a bulk resume pass over one', async () => {
   const on = await ownWorld({ env: { RETRY_DELAYS: '1h', PAUSE_AFTER: '1000' } });
   const to = await ownReceiver(deliveriesWith(500));

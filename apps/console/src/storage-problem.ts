@@ -32,15 +32,14 @@ export function describeUnavailable({ partitions }: Store, unavailable: readonly
 /**
  * Passes errors on. Where the storage is unavailable, an operator's 503 says why; where only some partitions are, also
  * which, and what still works. It also says what became of a change: one that got no reply may have been made all the
- * same, since Redis may only be slow. `not_changed` means that nothing was changed. The 500 of a record that can't be
- * read names it.
+ * same, since Redis may only be slow. `not_changed` means that nothing was changed. The 500 of a record or a key that
+ * can't be read says so, and where an operator reads on.
  */
 export function storageProblem(store: Store): ErrorRequestHandler {
   const find = shareResult(() => findUnavailable(store), MAX_AGE_MS);
   return async (error, { method }, response, _next) => {
     if (callerName(response) === '' || error instanceof AppError) throw error;
-    if (error instanceof UnreadableRecord) throw unreadableProblem(error, method);
-    if (!(error instanceof StorageUnavailable)) throw method === 'GET' ? error : bugInChange(error);
+    if (!(error instanceof StorageUnavailable)) throw internalProblem(error, method);
     const { code, also } = method === 'GET' ? { code: 'unavailable' as const, also: '' } : outcomeOf(error);
     const unavailable = await find();
     if (unavailable.length === 0 || unavailable.length === store.partitions) {
@@ -56,18 +55,22 @@ export function storageProblem(store: Store): ErrorRequestHandler {
   };
 }
 
-/** Names the record. Only the log says why: that may quote what is stored. */
-function unreadableProblem(cause: UnreadableRecord, method: string): AppError {
-  const detail = `${cause.summary}; the log of the console says why. See "A record that can't be read" in docs/runbooks.md.`;
-  return new AppError('internal', detail + (method === 'GET' ? '' : MAY_BE_MADE), { cause });
-}
-
 const MAY_BE_MADE = ' The change may have been made: look before you repeat it.';
 
-/** The error of a change that has failed because of a bug. */
-function bugInChange(cause: unknown): AppError {
+/** The error of a call that has failed because of a bug, or of what is stored. */
+function internalProblem(cause: unknown, method: string): AppError {
   const { code, publicMessage } = toAppError(cause);
-  return new AppError(code, publicMessage + (code === 'internal' ? MAY_BE_MADE : ''), { cause });
+  const mayBeMade = code === 'internal' && method !== 'GET';
+  return new AppError(code, (damageText(cause) ?? publicMessage) + (mayBeMade ? MAY_BE_MADE : ''), { cause });
+}
+
+/** Says what is stored that can't be read. Only the log says why: that may quote it. */
+function damageText(cause: unknown): string | undefined {
+  if (cause instanceof UnreadableRecord)
+    return `${cause.summary}; the log of the console says why. See "A record that can't be read" in docs/runbooks.md.`;
+  if (cause instanceof Error && cause.name === 'ReplyError' && cause.message.startsWith('WRONGTYPE '))
+    return 'A key in Redis has another type than Posthorn gives it; the log of the console names it. See "A key that another program has written" in docs/runbooks.md.';
+  return undefined;
 }
 
 /** What became of the change that failed. */
