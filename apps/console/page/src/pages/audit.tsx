@@ -2,10 +2,9 @@
 import { Box, Group, Select, Stack, Table, Text } from '@mantine/core';
 import type { AuditEntry } from '@posthorn/operator-api';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
-import { AddressFilter, ClearFilters, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { AddressFilter, ClearFilters, filterWidth, SearchFilter, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink } from '../parts/layout.tsx';
 import { pageOfId } from '../parts/search-box.tsx';
-import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { environmentLabels } from '../parts/subscription-fields.tsx';
 import { INSTANT_WIDTH, Instant } from '../parts/time.tsx';
@@ -41,8 +40,7 @@ type AuditFilters = ReturnType<typeof useFilters<(typeof names)[number]>>;
 
 export function AuditPage() {
   const filters = useFilters(names);
-  const { filter, isFiltered, set, clear } = filters;
-  const list = useAudit(filter);
+  const list = useAudit(filters.filter);
   const entries = list.data ?? [];
   const urls = useUrls(entries.flatMap(({ subscription_id }) => subscription_id ?? []));
   const none = list.hasNextPage ? (
@@ -57,19 +55,12 @@ export function AuditPage() {
         <AddressFilter filters={filters} />
         <ActorFilter filters={filters} entries={entries} />
         <SelectFilter filters={filters} name="action" label="Action" data={actionOptions} searchable widthPx={210} />
-        <SearchField
-          key={filters.timesCleared}
-          aria-label="Id"
-          placeholder="Delivery or replay id"
-          value={filter.target}
-          onChange={(target) => set('target', target)}
-          w={filterWidth(230)}
-        />
-        <TimeFilter label="From" value={filter.from} onChange={(from) => set('from', from)} />
-        <TimeFilter label="Until" value={filter.to} onChange={(to) => set('to', to)} />
-        <ClearFilters isFiltered={isFiltered} clear={clear} />
+        <SearchFilter filters={filters} name="target" label="Id" placeholder="Delivery or replay id" />
+        <TimeFilter filters={filters} name="from" label="From" />
+        <TimeFilter filters={filters} name="to" label="Until" />
+        <ClearFilters filters={filters} />
       </Group>
-      <PagedList list={list} what="audit trail" empty={isFiltered ? none : noneYet}>
+      <PagedList list={list} what="audit trail" empty={filters.isFiltered ? none : noneYet}>
         {(rows) => <DataTable aria-label="Audit trail" columns={columnsOf(withDeleted(urls, rows))} rows={rows} />}
       </PagedList>
     </PageBody>
@@ -80,7 +71,7 @@ export function AuditPage() {
 const ITSELF = 'Posthorn itself';
 
 /** Filters by who acted: an operator that has a token or is on screen, or Posthorn itself. */
-function ActorFilter({ filters: { filter, setAll }, entries }: { filters: AuditFilters; entries: AuditEntry[] }) {
+function ActorFilter({ filters: { filter, set }, entries }: { filters: AuditFilters; entries: AuditEntry[] }) {
   const { data: session } = useSession();
   const onScreen = entries.flatMap(({ operator }) => operator ?? []);
   const operators = new Set([
@@ -95,7 +86,7 @@ function ActorFilter({ filters: { filter, setAll }, entries }: { filters: AuditF
       data={[...[...operators].sort(), ITSELF]}
       value={filter.actor === 'posthorn' ? ITSELF : filter.operator}
       onChange={(value) =>
-        setAll(value === ITSELF ? { operator: null, actor: 'posthorn' } : { operator: value, actor: null })
+        set(value === ITSELF ? { operator: null, actor: 'posthorn' } : { operator: value, actor: null })
       }
       searchable
       clearable

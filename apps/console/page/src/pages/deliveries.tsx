@@ -2,9 +2,8 @@
 import { Group, Pill } from '@mantine/core';
 import { PagedList } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
-import { AddressFilter, ClearFilters, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { AddressFilter, ClearFilters, SearchFilter, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { PageBody } from '../parts/layout.tsx';
-import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { failureOptions, statusOptions } from '../parts/status.tsx';
 import { eventEnvironments, eventTypes } from '../parts/subscription-fields.tsx';
@@ -30,7 +29,7 @@ const names = [
 
 export function DeliveriesPage() {
   const filters = useFilters(names);
-  const { filter, isFiltered, set, clear } = filters;
+  const { filter } = filters;
   const { status, error: _, ...shownBy } = filter;
   const list = useDeliveries(filter);
   const urls = useUrls((list.data ?? []).map(({ subscription_id }) => subscription_id));
@@ -50,24 +49,17 @@ export function DeliveriesPage() {
         <SelectFilter filters={filters} name="error" label="Error" data={failureOptions} also={FAILED} widthPx={250} />
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
         <SelectFilter filters={filters} name="environment" label="Environment" data={eventEnvironments} widthPx={170} />
-        <SearchField
-          key={filters.timesCleared}
-          aria-label="Event id"
-          placeholder="Event id"
-          value={filter.event_id}
-          onChange={(id) => set('event_id', id)}
-          w={filterWidth(230)}
-        />
-        <TimeFilter label="Created from" value={filter.from} onChange={(from) => set('from', from)} />
-        <TimeFilter label="Created until" value={filter.to} onChange={(to) => set('to', to)} />
+        <SearchFilter filters={filters} name="event_id" label="Event id" placeholder="Event id" />
+        <TimeFilter filters={filters} name="from" label="Created from" />
+        <TimeFilter filters={filters} name="to" label="Created until" />
         {filter.replay_id && (
-          <Pill withRemoveButton onRemove={() => set('replay_id', null)}>
+          <Pill withRemoveButton onRemove={() => filters.set({ replay_id: null })}>
             Made by bulk replay {filter.replay_id}
           </Pill>
         )}
-        <ClearFilters isFiltered={isFiltered} clear={clear} />
+        <ClearFilters filters={filters} />
       </Group>
-      <PagedList list={list} what="list of deliveries" empty={isFiltered ? none : noneYet}>
+      <PagedList list={list} what="list of deliveries" empty={filters.isFiltered ? none : noneYet}>
         {(deliveries) => <DeliveryTable deliveries={deliveries} addresses={urls} />}
       </PagedList>
     </PageBody>

@@ -7,7 +7,7 @@ import { useParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { Copyable } from '../parts/code.tsx';
-import { askFirst } from '../parts/confirm.ts';
+import { AskingButton } from '../parts/confirm.tsx';
 import { erasureFields, unsentTexts } from '../parts/erasure.ts';
 import { Facts, FigureCard, Note, PageBody, Section } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
@@ -39,12 +39,12 @@ function Content({ erasure }: { erasure: Erasure }) {
   return (
     <Stack>
       <Section>
-        <Stack gap="sm">
+        <Stack gap="sm" align="flex-start">
           <Text size="sm" aria-live="polite">
             {stateOf(erasure)}
           </Text>
           {mayEndDeliveries(erasure) && <EndDeliveries id={erasure.id} />}
-          {cannotGoOn(erasure) && <CancelRunning id={erasure.id} />}
+          {cannotGoOn(erasure) && <CancelButton id={erasure.id} done="It is being cancelled." />}
         </Stack>
       </Section>
       {unreadable && (
@@ -102,7 +102,6 @@ function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: 
   const confirm = useChange(() => call<Erasure>('POST', `/v1/erasures/${id}/confirm`, { unsent }), {
     done: 'Confirmed: the payloads are being erased.',
   });
-  const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done: 'Cancelled.' });
   const payloads = amountText(found.events, 'payload');
   return (
     <Alert color="red" variant="light" title="This cannot be undone" icon={<IconEraser size={18} />}>
@@ -131,7 +130,7 @@ function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: 
             disabled={!isSure}
             color="red"
           />
-          <ActionButton label="Cancel" variant="default" change={cancel} />
+          <CancelButton id={id} done="Cancelled." />
         </Group>
       </Stack>
     </Alert>
@@ -141,13 +140,9 @@ function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: 
 /** Whether no key opens the value of a running erasure any more. */
 const cannotGoOn = ({ status, value }: Erasure) => status === 'running' && value === null;
 
-function CancelRunning({ id }: Pick<Erasure, 'id'>) {
-  const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done: 'It is being cancelled.' });
-  return (
-    <Group>
-      <ActionButton label="Cancel" variant="default" change={cancel} />
-    </Group>
-  );
+function CancelButton({ id, done }: { id: string; done: string }) {
+  const cancel = usePost<Erasure>(`/v1/erasures/${id}/cancel`, { done });
+  return <ActionButton label="Cancel" variant="default" change={cancel} />;
 }
 
 /** Whether a confirmed erasure waits, for deliveries or for an event that can't be read, and has not ended them yet. */
@@ -159,27 +154,14 @@ function EndDeliveries({ id }: Pick<Erasure, 'id'>) {
   const end = useChange(() => call<Erasure>('POST', `/v1/erasures/${id}/confirm`, { unsent: 'end' }), {
     done: 'The deliveries are being ended.',
   });
-  const confirm = () =>
-    askFirst({
-      title: 'End the deliveries that it waits for?',
-      children: (
-        <Text size="sm">
-          They fail with the reason “erased”, nothing more is sent, and the payloads are erased. This can't be undone.
-        </Text>
-      ),
-      labels: { confirm: 'End them', cancel: 'Keep waiting' },
-      confirmProps: { color: 'red' },
-      onConfirm: () => end.mutate(),
-    });
-  return (
-    <Group>
-      <ActionButton
-        label="End the deliveries"
-        change={{ isPending: end.isPending, mutate: confirm }}
-        variant="default"
-      />
-    </Group>
-  );
+  const question = {
+    title: 'End the deliveries that it waits for?',
+    text: "They fail with the reason “erased”, nothing more is sent, and the payloads are erased. This can't be undone.",
+    yes: 'End them',
+    no: 'Keep waiting',
+    isFinal: true,
+  };
+  return <AskingButton label="End the deliveries" question={question} change={end} variant="default" />;
 }
 
 function stateOf(erasure: Erasure): string {

@@ -4,11 +4,10 @@ import type { Subscription } from '@posthorn/operator-api';
 import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
-import { ClearFilters, filterWidth, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { ClearFilters, filterWidth, SearchFilter, SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, RowLink } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
 import { ResumePaused } from '../parts/resume-paused.tsx';
-import { SearchField } from '../parts/search-field.tsx';
 import { Empty } from '../parts/states.tsx';
 import { AddressBadges, statusOptions } from '../parts/status.tsx';
 import { environmentLabels, environments, typesText } from '../parts/subscription-fields.tsx';
@@ -83,7 +82,7 @@ const columns: Column<Subscription>[] = [
 
 export function SubscriptionsPage() {
   const filters = useFilters(['q', 'status', 'health', 'environment', 'sort']);
-  const { filter, isFiltered, set, clear } = filters;
+  const { filter } = filters;
   const list = useSubscriptions(filter);
   const { total } = list;
   const create = (
@@ -91,7 +90,7 @@ export function SubscriptionsPage() {
       New subscription
     </Button>
   );
-  const empty = isFiltered ? (
+  const empty = filters.isFiltered ? (
     <Empty title="No matching subscriptions">Change or clear the search and the filters.</Empty>
   ) : (
     <Empty title="No subscriptions yet" action={create}>
@@ -101,12 +100,11 @@ export function SubscriptionsPage() {
   return (
     <PageBody title="Subscriptions" actions={create}>
       <Group gap="sm">
-        <SearchField
-          key={filters.timesCleared}
-          aria-label="Search subscriptions"
+        <SearchFilter
+          filters={filters}
+          name="q"
+          label="Search subscriptions"
           placeholder="Address, description, id"
-          value={filter.q}
-          onChange={(q) => set('q', q)}
           w={{ base: '100%', xs: 280 }}
         />
         <SelectFilter filters={filters} name="status" label="Status" data={statuses} widthPx={185} />
@@ -116,11 +114,11 @@ export function SubscriptionsPage() {
           aria-label="Order"
           data={orders}
           value={filter.sort ?? 'newest'}
-          onChange={(sort) => set('sort', sort === 'newest' ? null : sort)}
+          onChange={(sort) => filters.set({ sort: sort === 'newest' ? null : sort })}
           allowDeselect={false}
           w={filterWidth(150)}
         />
-        <ClearFilters isFiltered={isFiltered} clear={clear} />
+        <ClearFilters filters={filters} />
         {filter.status === 'paused' && total !== undefined && total > 0 && (
           <ResumePaused q={filter.q} environment={filter.environment} health={filter.health} />
         )}

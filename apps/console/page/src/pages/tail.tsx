@@ -17,7 +17,7 @@ const names = ['failed', 'subscription_id', 'event_type', 'environment'] as cons
 
 export function TailPage() {
   const filters = useFilters(names);
-  const { filter, isFiltered, set, clear } = filters;
+  const { filter, set } = filters;
   return (
     <PageBody title="Live">
       <Group gap="sm">
@@ -28,12 +28,12 @@ export function TailPage() {
             { value: 'failed', label: 'Failed' },
           ]}
           value={filter.failed === 'true' ? 'failed' : 'all'}
-          onChange={(value) => set('failed', value === 'failed' ? 'true' : null)}
+          onChange={(value) => set({ failed: value === 'failed' ? 'true' : null })}
         />
         <AddressFilter filters={filters} />
         <SelectFilter filters={filters} name="event_type" label="Event type" data={eventTypes} widthPx={230} />
         <SelectFilter filters={filters} name="environment" label="Environment" data={eventEnvironments} widthPx={170} />
-        <ClearFilters isFiltered={isFiltered} clear={clear} />
+        <ClearFilters filters={filters} />
       </Group>
       {/* Other filters are another list. */}
       <Attempts key={JSON.stringify(filter)} filter={filter} />

@@ -5,7 +5,7 @@ import { useKeptFocus } from './kept-focus.ts';
 
 type Looks = Pick<ButtonProps, 'variant' | 'disabled' | 'color' | 'size' | 'radius' | 'fullWidth'>;
 
-interface ActionButtonProps extends Looks {
+export interface ActionButtonProps extends Looks {
   label: string;
   icon?: TablerIcon;
   /** What the action is about, for screen readers, where several buttons have the same label. */

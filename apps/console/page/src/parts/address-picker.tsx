@@ -5,7 +5,7 @@ import { useNames } from '../queries.ts';
 import { SUBSCRIPTION_ID, useAddressOptions } from './address-options.tsx';
 
 interface AddressPickerProps
-  extends Pick<SelectProps, 'label' | 'description' | 'aria-label' | 'placeholder' | 'clearable' | 'w' | 'maw' | 'mb'> {
+  extends Pick<SelectProps, 'label' | 'description' | 'aria-label' | 'placeholder' | 'w' | 'maw' | 'mb'> {
   /** The id of the chosen subscription. */
   value: string | null;
   onChange: (id: string | null) => void;
@@ -32,6 +32,7 @@ export function AddressPicker({ value, onChange, ...select }: AddressPickerProps
       {...options}
       value={value}
       onChange={onChange}
+      clearable
       searchable
       searchValue={text}
       onSearchChange={type}

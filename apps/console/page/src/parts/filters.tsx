@@ -1,11 +1,13 @@
 /** The filters of a list. They are kept in the URL, so that a link and the back button show the same list. */
-import { Select, type SelectProps } from '@mantine/core';
+import { Select, type SelectProps, type TextInputProps } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
 import { ActionButton } from './action-button.tsx';
 import { AddressPicker } from './address-picker.tsx';
 import { rememberSearch } from './list-search.ts';
+import { SearchField } from './search-field.tsx';
 
+type Values<N extends string> = Partial<Record<N, string | null>>;
 type Filters<N extends string> = ReturnType<typeof useFilters<N>>;
 
 /** Orders a list, and leaves nothing out: "Clear" keeps it. */
@@ -17,7 +19,7 @@ export function useFilters<N extends string>(names: readonly N[]) {
   const { pathname, search: text } = useLocation();
   const [timesCleared, setTimesCleared] = useState(0);
   useEffect(() => rememberSearch(pathname, text), [pathname, text]);
-  const setAll = (values: Partial<Record<N, string | null>>): void => {
+  const set = (values: Values<N>): void => {
     // The user has already left, and the code of the next page is still loading: a change would lead back.
     if (window.location.pathname !== pathname) return;
     // Another filter may have changed since the last rendering.
@@ -32,14 +34,12 @@ export function useFilters<N extends string>(names: readonly N[]) {
   return {
     filter: Object.fromEntries(names.map((name) => [name, search.get(name)])) as Record<N, string | null>,
     isFiltered: clearable.some((name) => search.get(name)),
-    setAll,
-    set: (name: N, value: string | null) => setAll({ [name]: value } as Partial<Record<N, string | null>>),
+    set,
     /** Clears these filters, and nothing else that the URL has. */
     clear: () => {
       setTimesCleared(timesCleared + 1);
-      setAll(Object.fromEntries(clearable.map((name) => [name, null])) as Partial<Record<N, null>>);
+      set(Object.fromEntries(clearable.map((name) => [name, null])) as Values<N>);
     },
-    /** The key of a field that may have text that is not in the URL yet: clearing the filters makes it a new field. */
     timesCleared,
   };
 }
@@ -47,12 +47,23 @@ export function useFilters<N extends string>(names: readonly N[]) {
 /** The width of a filter in pixels; on narrow screens two filters share a line. */
 export const filterWidth = (widthPx: number) => ({ base: 'calc(50% - 6px)', xs: widthPx });
 
-interface SelectFilterProps<N extends string> extends Pick<SelectProps, 'data' | 'searchable'> {
+export interface FilterProps<N extends string> {
   filters: Filters<N>;
   name: N;
   label: string;
-  /** Other filters that a change sets. */
-  also?: Partial<Record<N, string | null>>;
+}
+
+/** What the field of a filter gets. `also` are other filters that a change sets. */
+export function fieldOf<N extends string>({ filters, name, label }: FilterProps<N>, also?: Values<N>) {
+  return {
+    'aria-label': label,
+    value: filters.filter[name],
+    onChange: (value: string | null) => filters.set({ ...also, [name]: value } as Values<N>),
+  };
+}
+
+interface SelectFilterProps<N extends string> extends FilterProps<N>, Pick<SelectProps, 'data' | 'searchable'> {
+  also?: Values<N>;
   widthPx: number;
 }
 
@@ -61,33 +72,37 @@ export function SelectFilter<N extends string>(props: SelectFilterProps<N>) {
   const { filters, name, label, also, widthPx, ...select } = props;
   return (
     <Select<string>
-      aria-label={label}
       placeholder={`Any ${label.toLowerCase()}`}
-      value={filters.filter[name]}
-      onChange={(value) => filters.setAll({ ...also, [name]: value } as Partial<Record<N, string | null>>)}
       clearable
       w={filterWidth(widthPx)}
+      {...fieldOf({ filters, name, label }, also)}
       {...select}
     />
   );
+}
+
+/** Filters a list by a text, while the user types. */
+export function SearchFilter<N extends string>({
+  placeholder,
+  w = filterWidth(230),
+  ...filter
+}: FilterProps<N> & Pick<TextInputProps, 'placeholder' | 'w'>) {
+  // Clearing the filters makes it a new field: it may have text that is not in the URL yet.
+  return <SearchField key={filter.filters.timesCleared} placeholder={placeholder} w={w} {...fieldOf(filter)} />;
 }
 
 /** Filters a list by its subscription. */
 export function AddressFilter({ filters }: { filters: Filters<'subscription_id'> }) {
   return (
     <AddressPicker
-      aria-label="Address"
       placeholder="Any address"
-      value={filters.filter.subscription_id}
-      onChange={(id) => filters.set('subscription_id', id)}
-      clearable
       w={filterWidth(290)}
+      {...fieldOf({ filters, name: 'subscription_id', label: 'Address' })}
     />
   );
 }
 
 /** Clears all filters of a list, if there are any. */
-export function ClearFilters({ isFiltered, clear }: Pick<Filters<string>, 'isFiltered' | 'clear'>) {
-  if (!isFiltered) return null;
-  return <ActionButton label="Clear" variant="subtle" change={{ mutate: clear }} />;
+export function ClearFilters({ filters }: { filters: Pick<Filters<string>, 'isFiltered' | 'clear'> }) {
+  return filters.isFiltered && <ActionButton label="Clear" variant="subtle" change={{ mutate: filters.clear }} />;
 }

@@ -21,7 +21,7 @@ import { call } from '../api.ts';
 import { useChange, useDelivery, usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
 import { AttemptTimeline } from './attempt-timeline.tsx';
-import { askFirst } from './confirm.ts';
+import { askFirst } from './confirm.tsx';
 import { useKeptFocus } from './kept-focus.ts';
 import { Note, PageLink } from './layout.tsx';
 import { countText } from './numbers.ts';
@@ -49,24 +49,21 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
     more.current?.focus();
     action();
   };
-  const confirmDelete = () =>
-    askFirst({
-      title: 'Delete this subscription?',
-      children: (
-        <>
-          <Text size="sm" fw={600} mb="xs" lineClamp={3} style={{ overflowWrap: 'anywhere' }}>
-            {url}
-          </Text>
-          <Text size="sm">
-            Nothing more is sent to it. Deliveries that have not ended yet
-            {held > 0 && `, ${countText(held)} of them held,`} fail and can't be replayed. This can't be undone.
-          </Text>
-        </>
-      ),
-      labels: { confirm: 'Delete it', cancel: 'Keep it' },
-      confirmProps: { color: 'red' },
-      onConfirm: () => remove.mutate(),
-    });
+  const deletion = {
+    title: 'Delete this subscription?',
+    text: (
+      <>
+        <Text span size="sm" fw={600} mb="xs" lineClamp={3} style={{ overflowWrap: 'anywhere' }}>
+          {url}
+        </Text>
+        Nothing more is sent to it. Deliveries that have not ended yet
+        {held > 0 && `, ${countText(held)} of them held,`} fail and can't be replayed. This can't be undone.
+      </>
+    ),
+    yes: 'Delete it',
+    no: 'Keep it',
+    isFinal: true,
+  };
   return (
     <>
       {status === 'active' && <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />}
@@ -98,7 +95,12 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
             Check a signature
           </Menu.Item>
           <Menu.Divider />
-          <Action label="Delete" icon={IconTrash} onClick={fromMenu(confirmDelete)} color="red" />
+          <Action
+            label="Delete"
+            icon={IconTrash}
+            onClick={fromMenu(() => askFirst(deletion, remove.mutate))}
+            color="red"
+          />
         </Menu.Dropdown>
       </Menu>
       <EditModal subscription={subscription} opened={isEditing} close={edit.close} />

@@ -2,7 +2,7 @@
 import '@mantine/dates/styles.css';
 
 import { DateTimePicker, type DateTimePickerProps } from '@mantine/dates';
-import { filterWidth } from './filters.tsx';
+import { type FilterProps, fieldOf, filterWidth } from './filters.tsx';
 import { useZone } from './time.tsx';
 
 interface TimePickerProps extends Pick<DateTimePickerProps, 'label' | 'aria-label' | 'placeholder' | 'w'> {
@@ -26,6 +26,6 @@ export function TimePicker({ value, onChange, ...props }: TimePickerProps) {
 }
 
 /** Filters a list by a time. */
-export function TimeFilter({ label, ...props }: Pick<TimePickerProps, 'value' | 'onChange'> & { label: string }) {
-  return <TimePicker aria-label={label} placeholder={label} w={filterWidth(220)} {...props} />;
+export function TimeFilter<N extends string>(filter: FilterProps<N>) {
+  return <TimePicker placeholder={filter.label} w={filterWidth(220)} {...fieldOf(filter)} />;
 }

@@ -33,7 +33,6 @@ export function WhyNot({ event }: { event: Pick<PublishedEvent, 'id' | 'environm
         placeholder="https://… or sub_…"
         value={chosen}
         onChange={choose}
-        clearable
         maw={640}
         mb={chosen === null ? 0 : 'sm'}
       />
