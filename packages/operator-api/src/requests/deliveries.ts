@@ -20,7 +20,7 @@ const deliveryFilter = {
   event_id: eventId.optional(),
   environment: z.enum(ENVIRONMENTS).optional(),
   event_type: z.enum(EVENT_TYPES).optional(),
-  replay_id: replayId.optional().meta({ description: 'Only the deliveries that this bulk replay made' }),
+  replay_id: replayId.optional().describe('Only the deliveries that this bulk replay made'),
   ...period,
 };
 
@@ -29,7 +29,7 @@ export const deliveriesQuerySchema = inOrder(
   z.strictObject({
     ...deliveryFilter,
     status: z.enum(DELIVERY_STATUSES).optional(),
-    error: z.enum(FAILURE_REASONS).optional().meta({ description: 'The `failure_reason`; only failed ones have one' }),
+    error: z.enum(FAILURE_REASONS).optional().describe('The `failure_reason`; only failed ones have one'),
     ...page,
   }),
 ).refine(({ error, status = 'failed' }) => error === undefined || status === 'failed', {
@@ -44,7 +44,7 @@ const MAX_TRIED_NOW = 250;
 export const tryNowSchema = inOrder(
   z.strictObject({
     ...deliveryFilter,
-    limit: z.int().min(1).max(MAX_TRIED_NOW).default(MAX_TRIED_NOW).meta({ description: 'Deliveries looked at' }),
+    limit: z.int().min(1).max(MAX_TRIED_NOW).default(MAX_TRIED_NOW).describe('Deliveries looked at'),
     cursor: cursorOf(200),
   }),
 ).meta({ examples: [{ subscription_id: EXAMPLE_SUBSCRIPTION_ID }] });

@@ -30,9 +30,9 @@ const isBefore = (from: number | undefined, to: number | undefined) =>
 export const replayScope = {
   ...period,
   event_type: z.enum(EVENT_TYPES).optional(),
-  error: z.enum(FAILURE_REASONS).optional().meta({ description: 'The `failure_reason` of the failed deliveries' }),
-  failed_from: instantMsSchema.optional().meta({ description: 'Failed at or after' }),
-  failed_to: instantMsSchema.optional().meta({ description: 'Failed at or before' }),
+  error: z.enum(FAILURE_REASONS).optional().describe('The `failure_reason` of the failed deliveries'),
+  failed_from: instantMsSchema.optional().describe('Failed at or after'),
+  failed_to: instantMsSchema.optional().describe('Failed at or before'),
 };
 
 const DEFAULT_PAGE_LIMIT = 50;
@@ -41,7 +41,7 @@ export const MAX_PAGE_LIMIT = 250;
 const EXPECTED_LIMIT = `Expected a whole number from 1 to ${MAX_PAGE_LIMIT}`;
 
 export const cursorOf = (maxLength: number) =>
-  z.string().max(maxLength).optional().meta({ description: 'The `next_cursor` of the previous page' });
+  z.string().max(maxLength).optional().describe('The `next_cursor` of the previous page');
 
 /** The parameters that every list has. */
 export const page = {
@@ -51,7 +51,7 @@ export const page = {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= MAX_PAGE_LIMIT, EXPECTED_LIMIT)
     .default(DEFAULT_PAGE_LIMIT)
-    .meta({ description: `Items per page, 1 to ${MAX_PAGE_LIMIT}` }),
+    .describe(`Items per page, 1 to ${MAX_PAGE_LIMIT}`),
   cursor: cursorOf(200),
 };
 

@@ -15,17 +15,17 @@ const AUDIT_TARGET = /^[a-z]{3}_[\w-]{1,100}$/;
 export const auditQuerySchema = inOrder(
   z.strictObject({
     subscription_id: subscriptionId.optional(),
-    operator: z.string().max(64).optional().meta({ description: 'The name of an operator' }),
+    operator: z.string().max(64).optional().describe('The name of an operator'),
     actor: z
       .enum(AUDIT_ACTORS)
       .optional()
-      .meta({ description: '`posthorn`: only what Posthorn did by itself; `operator`: only what operators did' }),
+      .describe('`posthorn`: only what Posthorn did by itself; `operator`: only what operators did'),
     action: z.enum(AUDIT_ACTIONS).optional(),
     target: z
       .string()
       .regex(AUDIT_TARGET, 'Expected the id of a subscription, a delivery, a bulk replay or an erasure')
       .optional()
-      .meta({ description: 'The id of a subscription, a delivery, a bulk replay or an erasure that the entry names' }),
+      .describe('The id of a subscription, a delivery, a bulk replay or an erasure that the entry names'),
     ...period,
     ...page,
   }),

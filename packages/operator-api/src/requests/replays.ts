@@ -14,7 +14,7 @@ export const replaysQuerySchema = z.strictObject({
     .string()
     .regex(REPLAY_BATCH_ID, 'Expected the id of a batch of bulk replays')
     .optional()
-    .meta({ description: 'Only the replays of this batch' }),
+    .describe('Only the replays of this batch'),
   ...page,
 });
 
@@ -23,20 +23,20 @@ export const replaysQuerySchema = z.strictObject({
  */
 export const newReplaySchema = inOrder(
   z.strictObject({
-    subscription_id: subscriptionId.optional().meta({ description: 'The address; or several in `subscription_ids`' }),
+    subscription_id: subscriptionId.optional().describe('The address; or several in `subscription_ids`'),
     subscription_ids: z
       .array(subscriptionId)
       .min(1)
       .max(MAX_BATCH_ADDRESSES)
       .optional()
-      .meta({ description: `1 to ${MAX_BATCH_ADDRESSES} addresses: one bulk replay of each, started together` }),
+      .describe(`1 to ${MAX_BATCH_ADDRESSES} addresses: one bulk replay of each, started together`),
     ...replayScope,
     canary: z
       .boolean()
       .default(false)
-      .meta({
-        description: `Send ${CANARY_DELIVERIES} deliveries of each address first, and go on only when all of them have arrived`,
-      }),
+      .describe(
+        `Send ${CANARY_DELIVERIES} deliveries of each address first, and go on only when all of them have arrived`,
+      ),
   }),
 )
   .superRefine(({ subscription_id: one, subscription_ids: several = [] }, context) => {

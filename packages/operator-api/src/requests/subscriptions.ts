@@ -20,16 +20,20 @@ export const subscriptionParamsSchema = z.object({ id: subscriptionId });
 
 /** The query of `GET /v1/subscriptions`. */
 export const subscriptionsQuerySchema = z.strictObject({
-  q: z.string().max(200).optional().meta({
-    description: 'Words that each occur in the url or the description, or begin the id, in upper or lower case',
-  }),
+  q: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Words that each occur in the url or the description, or begin the id, in upper or lower case'),
   status: z.enum(SUBSCRIPTION_STATUSES).optional(),
   environment: z.enum(SUBSCRIPTION_ENVIRONMENTS).optional(),
-  health: z.enum(HEALTH_STATES).optional().meta({ description: 'The `state` of its health' }),
-  sort: z.enum(SUBSCRIPTION_SORTS).default('newest').meta({
-    description:
+  health: z.enum(HEALTH_STATES).optional().describe('The `state` of its health'),
+  sort: z
+    .enum(SUBSCRIPTION_SORTS)
+    .default('newest')
+    .describe(
       '`url` sorts by the address without its scheme. `worst` begins with the failing ones: those with the most failed attempts (by powers of ten) first, then those that have failed longest. Paused ones follow, then all others.',
-  }),
+    ),
   ...page,
   // It contains the beginning of an address.
   cursor: cursorOf(1_000),
@@ -50,18 +54,17 @@ export const bulkResumeSchema = z
       .min(1)
       .max(MAX_RESUMED)
       .optional()
-      .meta({ description: `1 to ${MAX_RESUMED} addresses; or all of one \`status_reason\`` }),
+      .describe(`1 to ${MAX_RESUMED} addresses; or all of one \`status_reason\``),
     status_reason: z
       .enum([...PAUSE_REASONS, 'unreachable'])
       .optional()
-      .meta({
-        description:
-          'The addresses that are paused for this reason: `unreachable` only if release 0.1.0 validated them while they were paused',
-      }),
+      .describe(
+        'The addresses that are paused for this reason: `unreachable` only if release 0.1.0 validated them while they were paused',
+      ),
     q,
     environment,
     health,
-    limit: z.int().min(1).max(MAX_RESUMED).default(MAX_RESUMED).meta({ description: 'Paused addresses looked at' }),
+    limit: z.int().min(1).max(MAX_RESUMED).default(MAX_RESUMED).describe('Paused addresses looked at'),
     cursor: cursorOf(1_000),
   })
   .superRefine(({ subscription_ids: ids, status_reason: reason, limit: _, ...filter }, context) => {
@@ -87,7 +90,7 @@ export const lookupQuerySchema = z.strictObject({
     .string()
     .transform((ids) => ids.split(','))
     .pipe(z.array(subscriptionId).max(MAX_LOOKUP_IDS))
-    .meta({ description: `Up to ${MAX_LOOKUP_IDS} ids, separated by commas` }),
+    .describe(`Up to ${MAX_LOOKUP_IDS} ids, separated by commas`),
 });
 
 /** The query of `GET /v1/subscriptions/{id}/failed-deliveries`. */
@@ -126,7 +129,7 @@ export const newSubscriptionSchema = z
       .string()
       .regex(SUBSCRIPTION_KEY, 'Expected 1 to 64 letters, digits, ".", "_" or "-", the first one a letter or digit')
       .optional()
-      .meta({ description: 'A name of your own. Its id follows from it, so no two subscriptions have the same key' }),
+      .describe('A name of your own. Its id follows from it, so no two subscriptions have the same key'),
     url,
     event_types: eventTypes,
     environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
