@@ -18,13 +18,8 @@ export const fromOption = (of: string) =>
 export const toOption = (of: string) =>
   new Option('--to <time>', `${of} at or before: ISO 8601, or a duration before now such as 1h`).argParser(instantOf);
 
-/** The same for the time at which deliveries failed. */
-export const failedFromOption = () =>
-  new Option('--failed-from <time>', 'in bulk: failed at or after').argParser(instantOf);
-export const failedToOption = () =>
-  new Option('--failed-to <time>', 'in bulk: failed at or before').argParser(instantOf);
-
-function instantOf(text: string): string {
+/** Returns the instant that an option names. */
+export function instantOf(text: string): string {
   const agoMs = parseDurationMs(text);
   if (agoMs !== undefined) return new Date(Date.now() - agoMs).toISOString();
   if (instantSchema.safeParse(text).success) return text;

@@ -4,7 +4,7 @@ import { EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { addressColumns } from './names.ts';
-import { failedFromOption, failedToOption, fromOption, limitOption, toOption } from './options.ts';
+import { fromOption, instantOf, limitOption, toOption } from './options.ts';
 import type { Printer } from './print.ts';
 import { bodyOf, isBatch, pathOf, replayAll } from './replay.ts';
 import { UserError } from './user-error.ts';
@@ -65,8 +65,8 @@ function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Pr
     .addOption(toOption('in bulk: created'))
     .addOption(new Option('--type <type>', 'in bulk: with this event type').choices(EVENT_TYPES))
     .addOption(new Option('--error <error>', 'in bulk: failed for this reason').choices(FAILURE_REASONS))
-    .addOption(failedFromOption())
-    .addOption(failedToOption())
+    .option('--failed-from <time>', 'in bulk: failed at or after', instantOf)
+    .option('--failed-to <time>', 'in bulk: failed at or before', instantOf)
     .option('--canary', 'in bulk: send 5 to an address first, and the others only when these have arrived')
     .option('--dry-run', 'in bulk: only say what it would do')
     .option('--no-wait', 'do not wait until a bulk replay has made its deliveries')

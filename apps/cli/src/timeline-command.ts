@@ -1,7 +1,7 @@
 /** The command `timeline`: the events and deliveries of a session, a reference or a user. */
 import { type CommandUnknownOpts, Option } from '@commander-js/extra-typings';
 import { MAX_PAGE_LIMIT, type Timeline, timelineSchema } from '@posthorn/operator-api';
-import { type Client, unreadableText } from './client.ts';
+import { type Client, tellLeftOut } from './client.ts';
 import { environmentOption, limitOption } from './options.ts';
 import type { Printer } from './print.ts';
 
@@ -45,12 +45,12 @@ export function addTimelineCommand(program: CommandUnknownOpts, client: Client, 
     .action(async (value, { by, environment, limit }) => {
       const query = { [PARAMETERS[by]]: value, environment, limit: Math.min(limit, MAX_PAGE_LIMIT) };
       const timeline = await client.get(timelineSchema, '/v1/timeline', query);
-      const { data, has_more, search, unreadable = [] } = timeline;
+      const { data, has_more, search, unreadable } = timeline;
       const off = search === 'off' ? ' Ingest does not index events (EVENT_SEARCH is off).' : '';
       const isTraced = data.some(({ trace_id }) => trace_id !== null);
       if (print.isJson()) print.item(timeline);
       else print.list(data, isTraced ? { ...columns, trace: traceOf } : columns, `No event has this value.${off}`);
-      if (unreadable.length > 0) process.stderr.write(`${unreadableText(unreadable)}\n`);
+      if (unreadable) tellLeftOut(unreadable);
       if (has_more) process.stderr.write('There may be older events that match.\n');
     });
 }

@@ -2,13 +2,21 @@
 import { Stack } from '@mantine/core';
 import type { Replay, ReplayBatch } from '@posthorn/operator-api';
 import { Copyable } from '../parts/code.tsx';
-import { type Column, DataTable } from '../parts/data-table.tsx';
-import { Facts, Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import { Facts, PageBody, Section } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
 import { Loaded } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useReplayBatch, useUrls } from '../queries.ts';
-import { CancelButton, outcomeText, ReplayProgress, scopeFacts, shownStatus, whySkipped } from './replay-parts.tsx';
+import {
+  CancelButton,
+  outcomeText,
+  ReplayProgress,
+  replayColumns,
+  scopeFacts,
+  shownStatus,
+  whySkipped,
+} from './replay-parts.tsx';
 
 export function ReplayBatchPage({ id }: { id: string }) {
   const batch = useReplayBatch(id);
@@ -38,30 +46,14 @@ export function ReplayBatchPage({ id }: { id: string }) {
 
 function Addresses({ replays }: { replays: Replay[] }) {
   const urls = useUrls(replays.map(({ subscription_id }) => subscription_id));
-  const columns: Column<Replay>[] = [
-    {
-      header: 'Address',
-      cell: ({ id, subscription_id: subscriptionId, ...replay }) => (
-        <>
-          <RowLink to={`/replays/${id}`} truncate title={urls.get(subscriptionId) ?? ''}>
-            {urls.get(subscriptionId) ?? subscriptionId}
-          </RowLink>
-          <Note size="xs" hiddenFrom="sm">
-            {outcomeText(replay)}
-          </Note>
-        </>
-      ),
-    },
-    { header: 'Status', width: 110, cell: (replay) => <StatusBadge status={shownStatus(replay)} /> },
-    {
-      header: 'Replayed',
-      width: 130,
-      visibleFrom: 'sm',
-      cell: ({ replayed, total }) => `${countText(replayed)} of ${countText(total)}`,
-    },
-    { header: 'Outcome', width: 280, visibleFrom: 'sm', cell: outcomeText },
-  ];
-  return <DataTable aria-label="Addresses" columns={columns} rows={replays} highlightOnHover />;
+  return (
+    <DataTable
+      aria-label="Addresses"
+      columns={replayColumns(urls, { isBatch: true })}
+      rows={replays}
+      highlightOnHover
+    />
+  );
 }
 
 function resultOf({ status, replayed, skipped, total, outcome, replays }: ReplayBatch): string {

@@ -33,13 +33,7 @@ export function ReplayForm() {
   useKept(filter !== NO_FILTER || String(ids) !== String(linked));
   return (
     <Stack>
-      <AddressesPicker
-        label="Addresses"
-        placeholder={ids.length === 0 ? 'Choose one or more' : ''}
-        value={ids}
-        onChange={setIds}
-        maxValues={MAX_REPLAYED_ADDRESSES}
-      />
+      <AddressesPicker value={ids} onChange={setIds} />
       <Filters filter={filter} onChange={(change) => setFilter({ ...filter, ...change })} />
       <Checkbox
         label="Send 5 to each address first, and the others only when all 5 have arrived"

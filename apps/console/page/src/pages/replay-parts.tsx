@@ -1,11 +1,12 @@
-/** What the pages of a bulk replay and of a batch share: progress, outcome, and what they cover. */
+/** What the pages of bulk replays and of batches share: progress, outcome, what they cover, and their tables. */
 import { Progress, SimpleGrid, Stack, Text } from '@mantine/core';
-import type { StartedReplay } from '@posthorn/operator-api';
+import type { Replay, StartedReplay } from '@posthorn/operator-api';
 import type { ReactNode } from 'react';
 import { ActionButton } from '../parts/action-button.tsx';
-import { FigureCard, Note, Section } from '../parts/layout.tsx';
+import type { Column } from '../parts/data-table.tsx';
+import { FigureCard, Note, PageLink, RowLink, Section } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
-import { failureTexts, looks } from '../parts/status.tsx';
+import { failureTexts, looks, StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
 import { usePost } from '../queries.ts';
 
@@ -137,3 +138,35 @@ export function outcomeText({ replayed, outcome }: Pick<StartedReplay, 'replayed
 /** Says how many deliveries were not replayed, and which reasons there can be: the API does not count them apart. */
 export const whySkipped = (skipped: number): string =>
   `${countText(skipped)} skipped: another replay is under way or has succeeded, it is too late to replay, or the payload was erased.`;
+
+/** The columns of a table of bulk replays. `urls` are those of subscriptions by id. */
+export function replayColumns(urls: Map<string, string>, { isBatch = false } = {}): Column<Replay>[] {
+  return [
+    {
+      header: 'Address',
+      cell: ({ id, subscription_id: subscriptionId, batch_id: batchId, ...replay }) => (
+        <>
+          <RowLink to={`/replays/${id}`} truncate title={urls.get(subscriptionId) ?? ''}>
+            {urls.get(subscriptionId) ?? subscriptionId}
+          </RowLink>
+          {batchId && !isBatch && (
+            <PageLink to={`/replays/${batchId}`} size="xs" c="dimmed">
+              together with others
+            </PageLink>
+          )}
+          <Note size="xs" hiddenFrom="md">
+            {outcomeText(replay)}
+          </Note>
+        </>
+      ),
+    },
+    { header: 'Status', width: 110, cell: (replay) => <StatusBadge status={shownStatus(replay)} /> },
+    {
+      header: 'Replayed',
+      width: 110,
+      visibleFrom: 'sm',
+      cell: ({ replayed, total }) => `${countText(replayed)} of ${countText(total)}`,
+    },
+    { header: 'Outcome', width: isBatch ? 280 : 200, visibleFrom: 'md', cell: outcomeText },
+  ];
+}
