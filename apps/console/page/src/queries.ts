@@ -11,8 +11,8 @@ import type {
   Overview,
   PublishedEvent,
   Replay,
-  ReplayBatch,
   Session,
+  StartedReplay,
   Subscription,
   SubscriptionName,
   SubscriptionsPage,
@@ -163,8 +163,8 @@ export const useSubscription = (id: string) => useRead<Subscription>(`/v1/subscr
 export const useAddressAttempts = (id: string) => useRead<AddressAttempts>(`/v1/subscriptions/${id}/attempts`);
 export const useDelivery = (id: string) => useRead<DeliveryWithAttempts>(`/v1/deliveries/${id}`);
 export const useErasure = (id: string) => useRead<Erasure>(`/v1/erasures/${id}`);
-export const useReplay = (id: string) => useRead<Replay>(`/v1/replays/${id}`);
-export const useReplayBatch = (id: string) => useRead<ReplayBatch>(`/v1/replay-batches/${id}`);
+/** Reads a bulk replay, or a batch: each has a path of its own. */
+export const useReplay = (path: string) => useRead<StartedReplay>(path);
 
 /** Reads an event, and the text of the response, in which numbers have their original digits. */
 export function useEvent(id: string, environment: string | null) {

@@ -4,7 +4,7 @@ import type { Subscription, SubscriptionWithSecret } from '@posthorn/operator-ap
 import { Link, useNavigate } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
-import { shortAddress } from '../parts/copyable-address.tsx';
+import { shortAddress } from '../parts/address.tsx';
 import { PageBody, Section } from '../parts/layout.tsx';
 import { SecretOnce, useNewSecret } from '../parts/secret.tsx';
 import { type SubscriptionFields, SubscriptionForm } from '../parts/subscription-fields.tsx';

@@ -2,9 +2,10 @@
 import { Alert, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Overview } from '@posthorn/operator-api';
 import { useState } from 'react';
+import { AddressLink } from '../parts/address.tsx';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
-import { Figure, FigureCard, Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
+import { Figure, FigureCard, Note, PageBody, Section } from '../parts/layout.tsx';
 import { amountText, countText, durationText, percentText } from '../parts/numbers.ts';
 import { Loaded, Unreadable } from '../parts/states.tsx';
 import { looks, StatusBadge } from '../parts/status.tsx';
@@ -39,14 +40,6 @@ const rankingColumns = (header: string, figure: (address: Ranked) => string): Co
 /** The first of a ranking, as rows of a table. */
 const ranked = (addresses: Ranked[]) =>
   addresses.slice(0, 5).map((address) => ({ ...address, id: address.subscription_id }));
-
-function AddressLink({ id, url }: { id: string; url: string }) {
-  return (
-    <PageLink to={`/subscriptions/${id}`} truncate title={url}>
-      {url}
-    </PageLink>
-  );
-}
 
 export function OverviewPage() {
   const overview = useOverview();

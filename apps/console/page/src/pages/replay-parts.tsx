@@ -1,16 +1,17 @@
-/** What the pages of bulk replays and of batches share: progress, outcome, what they cover, and their tables. */
+/** What the pages of bulk replays show: progress, outcome, what they cover, and their tables. */
 import { Progress, SimpleGrid, Stack, Text } from '@mantine/core';
-import type { Replay, StartedReplay } from '@posthorn/operator-api';
+import type { Replay, ReplayBatch, StartedReplay } from '@posthorn/operator-api';
 import type { ReactNode } from 'react';
-import { ActionButton } from '../parts/action-button.tsx';
 import type { Column } from '../parts/data-table.tsx';
 import { FigureCard, Note, PageLink, RowLink, Section } from '../parts/layout.tsx';
 import { amountText, countText } from '../parts/numbers.ts';
 import { failureTexts, looks, StatusBadge } from '../parts/status.tsx';
 import { Instant } from '../parts/time.tsx';
-import { usePost } from '../queries.ts';
 
-const isMaking = ({ status }: StartedReplay) => status === 'running' || status === 'canary' || status === 'halted';
+export const isBatch = (replay: StartedReplay): replay is ReplayBatch => 'replays' in replay;
+
+export const isMaking = ({ status }: StartedReplay) =>
+  status === 'running' || status === 'canary' || status === 'halted';
 
 /** What the badge says: a replay has made all its deliveries long before they have ended. */
 export const shownStatus = ({ status, outcome }: Pick<StartedReplay, 'status' | 'outcome'>) =>
@@ -18,7 +19,7 @@ export const shownStatus = ({ status, outcome }: Pick<StartedReplay, 'status' | 
 
 /** The list of exactly the deliveries that a bulk replay made. There is none for a batch. */
 function deliveriesOf(replay: StartedReplay, filter = ''): string | undefined {
-  return 'replays' in replay ? undefined : `/deliveries?replay_id=${replay.id}${filter}`;
+  return isBatch(replay) ? undefined : `/deliveries?replay_id=${replay.id}${filter}`;
 }
 
 /** How far a bulk replay is, in a bar and a sentence, and its figures. */
@@ -97,13 +98,6 @@ function Outcome({ replay }: { replay: StartedReplay }) {
   );
 }
 
-/** Cancels a bulk replay or a batch, while anything of it can be. `path` is that of the API. */
-export function CancelButton({ replay, path }: { replay: StartedReplay; path: string }) {
-  const cancel = usePost<StartedReplay>(`${path}/cancel`, { done: 'Cancelled: nothing else begins.' });
-  const isOver = !isMaking(replay) && (replay.status !== 'done' || replay.outcome.waiting === 0);
-  return isOver ? null : <ActionButton label="Cancel" variant="default" change={cancel} />;
-}
-
 /** What a bulk replay covers and who started it when, as names and values. */
 export function scopeFacts(replay: StartedReplay): Record<string, ReactNode> {
   const { from, to, filter, canary, operator, created_at: startedAt, finished_at: endedAt } = replay;
@@ -140,7 +134,7 @@ export const whySkipped = (skipped: number): string =>
   `${countText(skipped)} skipped: another replay is under way or has succeeded, it is too late to replay, or the payload was erased.`;
 
 /** The columns of a table of bulk replays. `urls` are those of subscriptions by id. */
-export function replayColumns(urls: Map<string, string>, { isBatch = false } = {}): Column<Replay>[] {
+export function replayColumns(urls: Map<string, string>, { inBatch = false } = {}): Column<Replay>[] {
   return [
     {
       header: 'Address',
@@ -149,7 +143,7 @@ export function replayColumns(urls: Map<string, string>, { isBatch = false } = {
           <RowLink to={`/replays/${id}`} truncate title={urls.get(subscriptionId) ?? ''}>
             {urls.get(subscriptionId) ?? subscriptionId}
           </RowLink>
-          {batchId && !isBatch && (
+          {batchId && !inBatch && (
             <PageLink to={`/replays/${batchId}`} size="xs" c="dimmed">
               together with others
             </PageLink>
@@ -167,6 +161,6 @@ export function replayColumns(urls: Map<string, string>, { isBatch = false } = {
       visibleFrom: 'sm',
       cell: ({ replayed, total }) => `${countText(replayed)} of ${countText(total)}`,
     },
-    { header: 'Outcome', width: isBatch ? 280 : 200, visibleFrom: 'md', cell: outcomeText },
+    { header: 'Outcome', width: inBatch ? 280 : 200, visibleFrom: 'md', cell: outcomeText },
   ];
 }

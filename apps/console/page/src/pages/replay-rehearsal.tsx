@@ -2,7 +2,8 @@
 import { Box, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Rehearsal } from '@posthorn/operator-api';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { Note, PageLink } from '../parts/layout.tsx';
+import { AddressLink } from '../parts/address.tsx';
+import { Note } from '../parts/layout.tsx';
 import { amountText, countText, secondsText } from '../parts/numbers.ts';
 
 type Address = Rehearsal['addresses'][number];
@@ -31,14 +32,7 @@ function AddressRow({ address }: { address: Address }) {
     <Box component="li" px="md" py="xs" style={{ borderTop: '1px solid var(--mantine-color-default-border)' }}>
       <Group justify="space-between" gap="xs" align="flex-start">
         <Box miw={0} style={{ flex: '1 1 240px' }}>
-          <PageLink to={`/subscriptions/${id}`} truncate title={url}>
-            {url}
-          </PageLink>
-          {description && (
-            <Note size="xs" lineClamp={1}>
-              {description}
-            </Note>
-          )}
+          <AddressLink id={id} url={url} description={description} />
         </Box>
         <Text size="sm" className="numbers">
           {detailsOf(address)}

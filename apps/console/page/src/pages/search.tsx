@@ -3,6 +3,7 @@ import { Stack } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { Navigate, useSearchParams } from 'react-router';
 import { isMissing } from '../api.ts';
+import { AddressLink } from '../parts/address.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { erasePath } from '../parts/erasure.ts';
 import { SelectFilter, useFilters } from '../parts/filters.tsx';
@@ -107,18 +108,7 @@ const MAX_SUBSCRIPTIONS = 5;
 const columns: Column<Subscription>[] = [
   {
     header: 'Address',
-    cell: ({ id, url, description }) => (
-      <>
-        <PageLink to={`/subscriptions/${id}`} fw={500} truncate title={url}>
-          {url}
-        </PageLink>
-        {description && (
-          <Note size="xs" truncate>
-            {description}
-          </Note>
-        )}
-      </>
-    ),
+    cell: ({ id, url, description }) => <AddressLink id={id} url={url} description={description} />,
   },
   { header: 'Status', width: { base: 150, sm: 185 }, cell: ({ status }) => <StatusBadge status={status} /> },
 ];

@@ -2,9 +2,9 @@
 import { Alert, Group, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
 import { useParams } from 'react-router';
+import { shortAddress } from '../parts/address.tsx';
 import { AttemptsChart } from '../parts/attempts-chart.tsx';
 import { Copyable } from '../parts/code.tsx';
-import { shortAddress } from '../parts/copyable-address.tsx';
 import { ShowChanges } from '../parts/data-table.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
 import { ErrorLine } from '../parts/error-line.tsx';

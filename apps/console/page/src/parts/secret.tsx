@@ -4,8 +4,8 @@ import type { SubscriptionWithSecret } from '@posthorn/operator-api';
 import { IconKey } from '@tabler/icons-react';
 import { useEffect, useRef } from 'react';
 import { useChange, useKept } from '../queries.ts';
+import { shortAddress } from './address.tsx';
 import { CodeBlock, Copyable } from './code.tsx';
-import { shortAddress } from './copyable-address.tsx';
 import { SNIPPETS } from './snippets.ts';
 
 /**

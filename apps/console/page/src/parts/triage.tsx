@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { MAX_REPLAYED_ADDRESSES } from '../api.ts';
 import { usePost } from '../queries.ts';
 import { ActionButton } from './action-button.tsx';
-import { shortAddress } from './copyable-address.tsx';
+import { shortAddress } from './address.tsx';
 import { ErrorLine } from './error-line.tsx';
 import { Note, PageLink, Section } from './layout.tsx';
 import { NotWellAlerts } from './not-well.tsx';

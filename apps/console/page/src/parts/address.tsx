@@ -1,6 +1,6 @@
-/** Shows a url of any length: a link to its subscription with a button that copies it, or its beginning. */
+/** Shows a url of any length: a link to its subscription, in one line or with a button that copies it, or its beginning. */
 import { Copyable } from './code.tsx';
-import { PageLink } from './layout.tsx';
+import { Note, PageLink } from './layout.tsx';
 
 /** Characters of an address that a heading or a sentence shows: an address may have two thousand. */
 const MAX_SHORT = 160;
@@ -21,5 +21,21 @@ export function CopyableAddress({ id, url }: { id: string; url: string | undefin
     <Copyable value={url} what="address">
       {link}
     </Copyable>
+  );
+}
+
+/** The link in one line, and below it the description of the subscription. */
+export function AddressLink({ id, url, description }: { id: string; url: string; description?: string }) {
+  return (
+    <>
+      <PageLink to={`/subscriptions/${id}`} truncate title={url}>
+        {url}
+      </PageLink>
+      {description && (
+        <Note size="xs" truncate>
+          {description}
+        </Note>
+      )}
+    </>
   );
 }
