@@ -25,7 +25,6 @@ import type { ConsoleContext } from './context.ts';
 import { serializeHealth } from './health.ts';
 import { instant } from './instant.ts';
 
-/** Serializes a subscription without its secret. */
 export async function serializeSubscription(
   context: ConsoleContext,
   subscription: StoredSubscription,
@@ -220,7 +219,6 @@ function dataOf({ id, dataJson }: StoredEvent['event']): Record<string, unknown>
   }
 }
 
-/** Serializes a bulk replay with its progress. */
 export function serializeReplay(replay: Replay): api.Replay {
   return {
     id: replay.id,
@@ -258,7 +256,6 @@ export function serializeReplayScope({
   };
 }
 
-/** Serializes an erasure. */
 export function serializeErasure({ secretBox }: Pick<ConsoleContext, 'secretBox'>, erasure: Erasure): api.Erasure {
   const { id, sealedValue, counts } = erasure;
   return {
@@ -295,7 +292,6 @@ function openOrNull(secretBox: SecretBox, sealed: string, owner: string): string
   }
 }
 
-/** Serializes an entry of the audit trail. */
 export function serializeAudit(entry: AuditRecord): api.AuditEntry {
   return {
     id: entry.id,

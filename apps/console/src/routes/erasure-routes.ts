@@ -22,6 +22,12 @@ export function erasureRoutes(api: Api, context: ConsoleContext): void {
   decisionRoutes(api, context);
 }
 
+/** The common part of the routes of one erasure. */
+const ofErasure = {
+  params: schemas.erasureParamsSchema,
+  responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
+};
+
 async function findErasure(store: Store, id: string) {
   const [erasure = missing('erasure')] = await loadErasures(store, [id]);
   return erasure;
@@ -90,9 +96,8 @@ function readRoutes(api: Api, context: ConsoleContext): void {
   });
 
   erasures.get('/v1/erasures/{id}', {
+    ...ofErasure,
     summary: 'Read one with its progress',
-    params: schemas.erasureParamsSchema,
-    responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
     async handle({ params: { id } }) {
       return serializeErasure(context, await findErasure(store, id));
     },
@@ -115,13 +120,12 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
   const erasures = api.tagged('Erasures');
 
   erasures.post('/v1/erasures/{id}/confirm', {
+    ...ofErasure,
     summary: 'Confirm it: the events are erased',
     description:
       'It cannot be undone. Events that are accepted up to this moment are erased too. One that waits, for deliveries or for an event that can not be read (`unreadable`), may be confirmed once more with `unsent: end`, which ends the deliveries.',
-    params: schemas.erasureParamsSchema,
     body: schemas.erasureConfirmationSchema,
     optionalBody: true,
-    responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
     problems: ['conflict'],
     async handle({ params: { id }, body: { unsent }, caller }) {
       const erasure = await findErasure(store, id);
@@ -137,11 +141,10 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
   });
 
   erasures.post('/v1/erasures/{id}/cancel', {
+    ...ofErasure,
     summary: 'Cancel one that is not confirmed',
     description:
       'One that is running can be cancelled only if no key in SECRET_ENCRYPTION_KEY opens its value: then `value` is null, and it can never end. It erases nothing more, and has the status `cancelled` some seconds later.',
-    params: schemas.erasureParamsSchema,
-    responses: { 200: { description: 'The erasure', schema: schemas.erasureSchema } },
     problems: ['conflict'],
     async handle({ params: { id }, caller }) {
       const erasure = await findErasure(store, id);

@@ -40,6 +40,16 @@ export function replayRoutes(api: Api, context: ConsoleContext): void {
   decisionRoutes(api, context);
 }
 
+/** The common part of the routes of one bulk replay that return it, and of those of a batch. */
+const ofReplay = {
+  params: replayParamsSchema,
+  responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
+};
+const ofBatch = {
+  params: replayBatchParamsSchema,
+  responses: { 200: { description: 'The batch', schema: replayBatchSchema } },
+};
+
 async function findReplay(store: Store, id: string) {
   const [replay = missing('bulk replay')] = await loadReplays(store, [id]);
   return replay;
@@ -111,9 +121,8 @@ function startRoutes(api: Api, context: ConsoleContext): void {
   });
 
   replays.get('/v1/replays/{id}', {
+    ...ofReplay,
     summary: 'Read one with its progress',
-    params: replayParamsSchema,
-    responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
     async handle({ params: { id } }) {
       return serializeReplay(await findReplay(store, id));
     },
@@ -122,10 +131,6 @@ function startRoutes(api: Api, context: ConsoleContext): void {
 
 function batchRoutes(api: Api, { store, clock, logger }: ConsoleContext): void {
   const replays = api.tagged('Bulk replays');
-  const ofBatch = {
-    params: replayBatchParamsSchema,
-    responses: { 200: { description: 'The batch', schema: replayBatchSchema } },
-  };
   const readBatch = async (id: string) =>
     await serializeBatch(store, (await loadBatch(store, id)) ?? missing('batch of bulk replays'));
 
@@ -163,11 +168,10 @@ function decisionRoutes(api: Api, { store, clock, logger }: ConsoleContext): voi
   const replays = api.tagged('Bulk replays');
 
   replays.post('/v1/replays/{id}/cancel', {
+    ...ofReplay,
     summary: 'Cancel it',
     description:
       'It makes no more deliveries. Those that have had no attempt end as failed with the reason `cancelled`, in the background; they can be replayed later. What has been attempted goes on: its retries are part of the delivery.',
-    params: replayParamsSchema,
-    responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
     problems: ['conflict'],
     async handle({ params: { id }, caller }) {
       const result = await cancelReplay(store, id, clock.now(), { operator: caller });
@@ -179,10 +183,9 @@ function decisionRoutes(api: Api, { store, clock, logger }: ConsoleContext): voi
   });
 
   replays.post('/v1/replays/{id}/continue', {
+    ...ofReplay,
     summary: 'Continue it after its canary',
     description: 'For one that its canary has halted. One whose canary still waits goes on without the verdict.',
-    params: replayParamsSchema,
-    responses: { 200: { description: 'The bulk replay', schema: replaySchema } },
     problems: ['conflict'],
     async handle({ params: { id }, caller }) {
       const result = await continueReplay(store, id, clock.now(), { operator: caller });
