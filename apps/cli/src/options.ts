@@ -18,7 +18,6 @@ export const fromOption = (of: string) =>
 export const toOption = (of: string) =>
   new Option('--to <time>', `${of} at or before: ISO 8601, or a duration before now such as 1h`).argParser(instantOf);
 
-/** Returns the instant that an option names. */
 export function instantOf(text: string): string {
   const agoMs = parseDurationMs(text);
   if (agoMs !== undefined) return new Date(Date.now() - agoMs).toISOString();

@@ -108,7 +108,6 @@ async function printReplay(client: Client, print: Printer, replay: schemas.Start
   print.item(replay, { ...replay, replays });
 }
 
-/** Prints what a bulk replay would do. */
 async function rehearse(client: Client, print: Printer, body: object): Promise<void> {
   const rehearsal = await client.post(schemas.rehearsalSchema, '/v1/replays/rehearse', body);
   const summary = ({ count, is_complete, canaries, skipped, expected_s }: Omit<schemas.Rehearsal, 'addresses'>) => ({

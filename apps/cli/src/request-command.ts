@@ -1,5 +1,5 @@
 /** The command `request`: the request of an attempt, to read or to send by hand. */
-import { type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { type DeliveryRequest, requestSchema } from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { HARMFUL, type Printer } from './print.ts';
@@ -8,9 +8,7 @@ export function addRequestCommand(program: CommandUnknownOpts, client: Client, p
   program
     .command('request <delivery>')
     .description('show the request of a delivery: headers, signature and body')
-    .addOption(
-      new Option('--attempt <number>', 'as this attempt sent it, not as it would be sent now').argParser(attemptNumber),
-    )
+    .option('--attempt <number>', 'as this attempt sent it, not as it would be sent now')
     .option('--curl', 'print a curl command that sends it')
     .action(async (id, { attempt, curl }) => {
       const path = `/v1/deliveries/${encodeURIComponent(id)}/request`;
@@ -18,11 +16,6 @@ export function addRequestCommand(program: CommandUnknownOpts, client: Client, p
       if (curl) process.stdout.write(`${curlOf(request)}\n`);
       else print.item(request, { [request.method]: request.url, ...request.headers, body: request.body });
     });
-}
-
-function attemptNumber(given: string): number {
-  if (!/^[1-9]\d?$/.test(given)) throw new InvalidArgumentError('Expected the number of an attempt.');
-  return Number(given);
 }
 
 /**

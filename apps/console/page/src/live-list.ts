@@ -12,6 +12,8 @@ import { LIVE } from './refresh.ts';
 
 /** Rows of a page, unless the query has a `limit`. */
 const PAGE_ROWS = 50;
+export type LiveList<T extends { id: string }> = ReturnType<typeof useLiveList<T>>;
+
 /** Rows that are refreshed: the API returns no more at once. */
 const MAX_REFRESHED = 250;
 

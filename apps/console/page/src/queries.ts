@@ -151,7 +151,6 @@ const liveRead = <T>(path: string) =>
     refetchInterval: ({ state }) => !isMissing(state.error) && LIVE.refetchInterval,
   }) satisfies UseQueryOptions<T>;
 
-/** Reads a resource and refreshes it. */
 function useRead<T>(path: string, options: Partial<UseQueryOptions<T>> = {}) {
   return useQuery({ ...liveRead<T>(path), ...options });
 }
@@ -177,10 +176,8 @@ export function useEvent(id: string, environment: string | null) {
   });
 }
 
-/** Reads the timeline of a session, a reference or a user. */
 export const useTimeline = (query: QueryParameters) => useRead<Timeline>(withQuery('/v1/timeline', query));
 
-/** Reads what became of an event at an address. */
 export const useExplanation = (query: QueryParameters) => useRead<Explanation>(withQuery('/v1/explain', query));
 
 /** Reads the request of an attempt, or the one that would be sent now. */

@@ -195,7 +195,6 @@ interface PanelProps<T> {
   none: string;
 }
 
-/** A section with a short table. */
 function Panel<T extends { id: string }>({ title, none, ...table }: PanelProps<T>) {
   return (
     <Section title={title} flush>

@@ -42,9 +42,9 @@ export function SearchPage() {
 /** Goes to the event with this id if there is one. */
 function UnlessEvent({ text }: { text: string }) {
   // Read here: a change of what only the results read, and only once they have found nothing, would not be rendered.
-  const { data, error, isPending, refetch } = useEvent(text, null);
+  const { data, error, refetch } = useEvent(text, null);
   if (data) return <Navigate to={`/events/${encodeURIComponent(text)}`} replace />;
-  return <Results text={text} by={undefined} event={{ data, error, isPending, refetch }} />;
+  return <Results text={text} by={undefined} event={{ data, error, refetch }} />;
 }
 
 interface ResultsProps {

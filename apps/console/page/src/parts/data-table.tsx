@@ -1,10 +1,11 @@
 /** Tables described by their columns, and lists of such rows that are read page by page. */
 import { Box, Center, type MantineBreakpoint, Table, type TableProps, type TableTdProps } from '@mantine/core';
 import type { ReactNode } from 'react';
+import type { LiveList } from '../live-list.ts';
 import { ActionButton } from './action-button.tsx';
 import { Note, Section } from './layout.tsx';
 import { countText } from './numbers.ts';
-import { Loaded, Problem, type Query, Unreadable } from './states.tsx';
+import { Loaded, Problem, Unreadable } from './states.tsx';
 
 export interface Column<T> {
   header: string;
@@ -51,14 +52,9 @@ export function DataTable<T extends { id: string }>({ columns, rows, hideHeaders
   );
 }
 
-interface Changes {
-  /** What the list has besides the rows on screen, for example `12 new`. */
-  changes: string | null;
-  showNewest: () => unknown;
-}
-
 /** A button that says what the list has besides the rows on screen, and shows it. */
-export function ShowChanges({ list: { changes, showNewest } }: { list: Changes }) {
+export function ShowChanges({ list }: { list: Pick<LiveList<{ id: string }>, 'changes' | 'showNewest'> }) {
+  const { changes, showNewest } = list;
   if (changes === null) return null;
   return <ActionButton label={changes} size="compact-sm" radius="xl" change={{ mutate: showNewest }} />;
 }
@@ -68,29 +64,18 @@ const unreadText = (rows: number) =>
     ? 'The last row is not refreshed any more.'
     : `The last ${countText(rows)} rows are not refreshed any more.`;
 
-/**
- * A list read page by page: its rows, or `empty`, a button that shows what is new, and one that loads the next page.
- */
-export function PagedList<T>({
-  list,
-  what,
-  title,
-  empty,
-  children,
-}: {
-  list: Query<T[]> & {
-    hasNextPage: boolean;
-    isFetchingNextPage: boolean;
-    fetchNextPage: () => unknown;
-    moreError: Error | null;
-    unread: number;
-    unreadable: string[];
-  } & Changes;
+interface PagedListProps<T extends { id: string }> {
+  list: LiveList<T>;
   what: string;
   title?: string;
   empty: ReactNode;
   children: (rows: T[]) => ReactNode;
-}) {
+}
+
+/**
+ * A list read page by page: its rows, or `empty`, a button that shows what is new, and one that loads the next page.
+ */
+export function PagedList<T extends { id: string }>({ list, what, title, empty, children }: PagedListProps<T>) {
   return (
     <>
       {/* Of a fixed height, so that the rows do not move when something is new. */}

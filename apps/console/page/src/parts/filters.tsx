@@ -91,7 +91,6 @@ export function SearchFilter<N extends string>({
   return <SearchField key={filter.filters.timesCleared} placeholder={placeholder} w={w} {...fieldOf(filter)} />;
 }
 
-/** Filters a list by its subscription. */
 export function AddressFilter({ filters }: { filters: Filters<'subscription_id'> }) {
   return (
     <AddressPicker

@@ -33,14 +33,12 @@ interface PageBodyProps {
   children: ReactNode;
 }
 
-/** Sets the title of the document. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Posthorn`;
   }, [title]);
 }
 
-/** A page with heading, actions and content. */
 export function PageBody({ title, heading, badge, back, actions, children }: PageBodyProps) {
   useTitle(title);
   return (
@@ -96,7 +94,6 @@ interface FigureProps {
   hint?: ReactNode;
 }
 
-/** A figure with its label. */
 export function Figure({ label, value, hint }: FigureProps) {
   return (
     <div className="numbers">

@@ -11,7 +11,6 @@ import { amountText, countText } from './numbers.ts';
 export interface Query<T> {
   data: T | undefined;
   error: Error | null;
-  isPending: boolean;
   refetch: () => unknown;
 }
 

@@ -25,7 +25,6 @@ export function TimePicker({ value, onChange, ...props }: TimePickerProps) {
   );
 }
 
-/** Filters a list by a time. */
 export function TimeFilter<N extends string>(filter: FilterProps<N>) {
   return <TimePicker placeholder={filter.label} w={filterWidth(220)} {...fieldOf(filter)} />;
 }

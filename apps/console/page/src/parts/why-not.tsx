@@ -1,30 +1,18 @@
 /** Asks what became of an event at an address, and shows the answer. */
 import { Alert, Group, Text } from '@mantine/core';
 import type { Explanation, PublishedEvent } from '@posthorn/operator-api';
-import { useSearchParams } from 'react-router';
 import { useExplanation } from '../queries.ts';
 import { CopyableAddress } from './address.tsx';
 import { AddressPicker } from './address-picker.tsx';
+import { useFilters } from './filters.tsx';
 import { Note, PageLink } from './layout.tsx';
 import { Loaded } from './states.tsx';
 import { Countdown } from './time.tsx';
 
-/** The name of the query parameter with the chosen subscription, so that a link shows the same answer. */
-const CHOSEN = 'why';
-
 export function WhyNot({ event }: { event: Pick<PublishedEvent, 'id' | 'environment'> }) {
-  const [search, setSearch] = useSearchParams();
-  const chosen = search.get(CHOSEN);
-  const choose = (id: string | null) => {
-    setSearch(
-      (now) => {
-        if (id === null) now.delete(CHOSEN);
-        else now.set(CHOSEN, id);
-        return now;
-      },
-      { replace: true },
-    );
-  };
+  // In the URL, so that a link shows the same answer.
+  const { filter, set } = useFilters(['why'] as const);
+  const chosen = filter.why;
   return (
     <>
       <AddressPicker
@@ -32,7 +20,7 @@ export function WhyNot({ event }: { event: Pick<PublishedEvent, 'id' | 'environm
         description="Choose an address, or paste the id of a subscription."
         placeholder="https://… or sub_…"
         value={chosen}
-        onChange={choose}
+        onChange={(why) => set({ why })}
         maw={640}
         mb={chosen === null ? 0 : 'sm'}
       />
