@@ -76,7 +76,7 @@ export class FeedHub<T> {
   /**
    * Yields batches of at most `maxItems` entries: those after `afterId`, or those that come from now on. While there
    * are none, yields an empty batch four times a second, but nothing while Redis is unavailable. Ends when the hub
-   * stops or `signal` fires. Throws `AppError` `too_many_requests` or `unavailable`, and errors of Redis.
+   * stops or `signal` fires. Throws `AppError` `too_many_requests` or `stopping`, and errors of Redis.
    */
   async *follow({ operator, afterId, maxItems, signal }: Listener): AsyncGenerator<FeedBatch<T>> {
     const { store, feed } = this.#options;
