@@ -30,8 +30,7 @@ export async function serializeSubscription(
   subscription: StoredSubscription,
 ): Promise<api.Subscription> {
   const [serialized] = await serializeSubscriptions(context, [subscription]);
-  if (serialized === undefined) throw new Error('A list of one has no first item');
-  return serialized;
+  return serialized!;
 }
 
 /**
@@ -68,12 +67,9 @@ async function serializeSubscriptions(
     serializeHealth(context, subscriptions),
   ]);
   const nowMs = clock.now();
-  return healths.flatMap((health, i) => {
-    const subscription = subscriptions[i];
-    return subscription
-      ? [serializeRead(subscription, { held: held[i] ?? 0, parked: parked[i] ?? 0 }, health, nowMs)]
-      : [];
-  });
+  return subscriptions.map((subscription, i) =>
+    serializeRead(subscription, { held: held[i]!, parked: parked[i]! }, healths[i]!, nowMs),
+  );
 }
 
 function serializeRead(

@@ -64,7 +64,7 @@ export async function readTriage(
   const worst = candidates.sort((a, b) => severity(b) - severity(a)).slice(0, MAX_SHOWN);
   const serialize = async (some: Candidate[]) => {
     const healths = await describeHealth(store, some, nowMs);
-    return some.map((candidate, i) => serializeProblem(candidate, healths[i], incidentOf));
+    return some.map((candidate, i) => serializeProblem(candidate, healths[i]!, incidentOf));
   };
   const items = await loadOthers(serialize, worst, unreadable);
   return {
@@ -104,7 +104,7 @@ async function readCandidates(
 
 function serializeProblem(
   { subscription, held }: Candidate,
-  health: api.Health | undefined,
+  health: api.Health,
   incidentOf: ReadonlyMap<string, string>,
 ): api.Overview['problems']['items'][number] {
   return {
@@ -114,10 +114,10 @@ function serializeProblem(
     environment: subscription.environment,
     status: subscription.status,
     status_reason: reasonOf(subscription),
-    failing_since: health?.failing_since ?? null,
+    failing_since: health.failing_since,
     held,
-    verdict: health?.verdict ?? null,
-    error: health?.error ?? null,
+    verdict: health.verdict,
+    error: health.error,
     incident: incidentOf.get(subscription.id) ?? null,
   };
 }

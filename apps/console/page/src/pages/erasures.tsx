@@ -6,7 +6,7 @@ import { useSearchParams } from 'react-router';
 import { call } from '../api.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
-import { erasureFields } from '../parts/erasure.ts';
+import { erasureFields, erasureOptions } from '../parts/erasure.ts';
 import { Note, PageBody, RowLink, Section } from '../parts/layout.tsx';
 import { countText } from '../parts/numbers.ts';
 import { Empty } from '../parts/states.tsx';
@@ -14,8 +14,6 @@ import { StatusBadge } from '../parts/status.tsx';
 import { eventEnvironments } from '../parts/subscription-fields.tsx';
 import { Instant } from '../parts/time.tsx';
 import { useChange, useErasures, useKept } from '../queries.ts';
-
-const fields = Object.entries(erasureFields).map(([value, label]) => ({ value, label }));
 
 export function ErasuresPage() {
   const list = useErasures();
@@ -50,7 +48,9 @@ const columns: Column<Erasure>[] = [
 
 function NewErasure() {
   const [search] = useSearchParams();
-  const [field, setField] = useState(fields.find(({ value }) => value === search.get('field'))?.value ?? 'session_id');
+  const [field, setField] = useState(
+    erasureOptions.find(({ value }) => value === search.get('field'))?.value ?? 'session_id',
+  );
   const linked = search.get('value') ?? '';
   const [value, setValue] = useState(linked);
   useKept(value !== linked);
@@ -67,7 +67,7 @@ function NewErasure() {
   return (
     <Stack component="form" onSubmit={submit}>
       <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
-        <Select label="What" data={fields} value={field} onChange={(chosen) => chosen && setField(chosen)} />
+        <Select label="What" data={erasureOptions} value={field} onChange={(chosen) => chosen && setField(chosen)} />
         <TextInput
           label="Value"
           placeholder="The whole value"

@@ -5,7 +5,7 @@ import { Navigate, useSearchParams } from 'react-router';
 import { isMissing } from '../api.ts';
 import { AddressLink } from '../parts/address.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
-import { erasePath } from '../parts/erasure.ts';
+import { erasePath, erasureOptions } from '../parts/erasure.ts';
 import { SelectFilter, useFilters } from '../parts/filters.tsx';
 import { Note, PageBody, PageLink, Section } from '../parts/layout.tsx';
 import { SessionTimeline } from '../parts/session-timeline.tsx';
@@ -13,11 +13,7 @@ import { Empty, Loaded, type Query, Unreadable } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { useEvent, useSubscriptions, useTimeline, useUrls } from '../queries.ts';
 
-const fields = [
-  { value: 'session_id', label: 'Session id' },
-  { value: 'reference', label: 'Reference' },
-  { value: 'user_id', label: 'User id' },
-];
+const fields = erasureOptions.filter(({ value }) => value !== 'event_id');
 /** What an id of an event can look like. */
 const EVENT_ID = /^(?!\.{1,2}$)[A-Za-z0-9._:~-]{1,128}$/;
 

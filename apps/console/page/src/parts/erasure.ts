@@ -10,6 +10,8 @@ export const erasureFields: Record<Erasure['field'], string> = {
   event_id: 'Event id',
 };
 
+export const erasureOptions = Object.entries(erasureFields).map(([value, label]) => ({ value, label }));
+
 export const unsentTexts: Record<Erasure['unsent'], string> = {
   end: 'End them: nothing more is sent',
   deliver: 'Send them first, then erase',
