@@ -10,7 +10,6 @@ import {
   type EventType,
   isFinished,
   jointRefOf,
-  StorageUnavailable,
   TEST_EVENT_TYPE,
   type Verdict,
 } from '@posthorn/core';
@@ -26,6 +25,7 @@ import { UnreadableRecord } from '../decode-named.ts';
 import { decodeKind } from '../events/event-record.ts';
 import { keepEvent, keepEventSoon } from '../events/events.ts';
 import { deliveryKey, prefixOfId, RESUMING, subscriptionKey } from '../keys.ts';
+import { unlessUnavailable } from '../redis/storage-errors.ts';
 import { type FoundJob, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { encodeAttempt, keptWhileUnfinishedMs } from './delivery-record.ts';
@@ -243,11 +243,6 @@ export async function recordFailure(
     retentionMs: store.retentionMs,
     response: cameBack && encodeCameBack(cameBack()),
   });
-}
-
-/** Throws all errors but `StorageUnavailable`. */
-function unlessUnavailable(error: unknown): void {
-  if (!(error instanceof StorageUnavailable)) throw error;
 }
 
 /**

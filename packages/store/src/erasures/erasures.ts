@@ -10,7 +10,6 @@ import {
   type ErasureStatus,
   mayEndUnsent,
   newErasureId,
-  StorageUnavailable,
   UNSENT_CHOICES,
   type UnsentChoice,
 } from '@posthorn/core';
@@ -18,6 +17,7 @@ import type { AuditNote } from '../audit.ts';
 import { GRACE_MS } from '../constants.ts';
 import { decodeNamed, readNamed, wordOf } from '../decode-named.ts';
 import * as keys from '../keys.ts';
+import { unlessUnavailable } from '../redis/storage-errors.ts';
 import { fieldList, runScript, type ScriptResult } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { readUnreadable } from './erasure-events.ts';
@@ -123,10 +123,6 @@ async function end(store: Store, erasure: Erasure, change: Omit<Advance, 'fields
   // What is not forgotten, because a partition is unavailable, expires.
   if (result === 'advanced') await forgetProgress(store, erasure.id).catch(unlessUnavailable);
   return result;
-}
-
-function unlessUnavailable(error: unknown): void {
-  if (!(error instanceof StorageUnavailable)) throw error;
 }
 
 /**

@@ -67,23 +67,16 @@ export function encodeErased(stored: StoredEvent, erasedAtMs: number): string {
   return isJoint(stored.ref) ? encodeJoint(erased) : encodeEvent(erased);
 }
 
-/** Reads an event as it is stored. */
+/** Reads an event as it is stored; undefined for a joint record without one. Throws `UnreadableRecord`. */
 export function decodeEvent(ref: EventRef, stored: EventRecord): StoredEvent | undefined {
-  return typeof stored === 'string' ? decodeText(ref, stored) : decodeJoint(ref, stored);
-}
-
-/**
- * Reads the event in a joint record: its text in the fields t1, t2…, and those that its delivery has too. Undefined if
- * there is none.
- */
-export function decodeJoint(ref: EventRef, record: Readonly<Record<string, string>>): StoredEvent | undefined {
   try {
-    return readJoint(ref, record);
+    return typeof stored === 'string' ? readText(ref, stored) : readJoint(ref, stored);
   } catch (error) {
     throw new UnreadableRecord('event', ref, error);
   }
 }
 
+/** Reads the event in a joint record: its text in the fields t1, t2…, and those that its delivery has too. */
 function readJoint(ref: EventRef, record: Readonly<Record<string, string>>): StoredEvent | undefined {
   let text = record.t1 ?? '';
   for (let i = 2; record[`t${i}`] !== undefined; i++) text += record[`t${i}`];
@@ -114,14 +107,6 @@ function readJoint(ref: EventRef, record: Readonly<Record<string, string>>): Sto
 }
 
 /** Reads what `encodeEvent` wrote, packed or not. */
-export function decodeText(ref: EventRef, text: string): StoredEvent {
-  try {
-    return readText(ref, text);
-  } catch (error) {
-    throw new UnreadableRecord('event', ref, error);
-  }
-}
-
 function readText(ref: EventRef, text: string): StoredEvent {
   const end = text.indexOf('\n');
   const [kind = '', created = '', accepted = '', subscriptions = '', erased] = text.slice(0, end).split(' ');

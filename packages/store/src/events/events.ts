@@ -14,9 +14,9 @@ import {
 import { readNamed } from '../decode-named.ts';
 import { eventKey, fanningOutKey, partitionPrefix, topicKey } from '../keys.ts';
 import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
-import { runScript } from '../scripts.ts';
+import { type EventRecord, runScript } from '../scripts.ts';
 import { readPartitions, type Store } from '../store.ts';
-import { decodeJoint, decodeText, type StoredEvent } from './event-record.ts';
+import { decodeEvent, type StoredEvent } from './event-record.ts';
 
 /**
  * The subscriptions, of all partitions, that an event matches now. Reads two sets per partition, whatever the number of
@@ -81,9 +81,9 @@ export async function loadEvent(store: Store, event: EventRef): Promise<StoredEv
 /** An event by the reference that it is stored under. Throws `UnreadableRecord`. */
 export async function loadExactly(store: Store, event: EventRef): Promise<StoredEvent | undefined> {
   const key = eventKey(prefixOfEvent(store, event), event);
-  if (isJoint(event)) return decodeJoint(event, await readNamed('event', event, store.redis.hgetall(key)));
-  const text = await readNamed('event', event, store.redis.get(key));
-  return text === null ? undefined : decodeText(event, text);
+  const reading = isJoint(event) ? store.redis.hgetall(key) : store.redis.get(key);
+  const stored = await readNamed<EventRecord | null>('event', event, reading);
+  return stored === null ? undefined : decodeEvent(event, stored);
 }
 
 /**

@@ -57,6 +57,11 @@ export function replyError(message: string): Error {
   return typedError(Object.assign(new Error(message), { name: 'ReplyError' }));
 }
 
+/** Throws all errors but `StorageUnavailable`: for what may be left undone. */
+export function unlessUnavailable(error: unknown): void {
+  if (!(error instanceof StorageUnavailable)) throw error;
+}
+
 function isUnavailable(error: Error): boolean {
   switch (error.name) {
     case 'ReplyError':

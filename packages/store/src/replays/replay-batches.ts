@@ -9,10 +9,10 @@ import {
   newReplayId,
   type Replay,
   type ReplayBatch,
-  StorageUnavailable,
 } from '@posthorn/core';
 import * as keys from '../keys.ts';
 import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
+import { unlessUnavailable } from '../redis/storage-errors.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { MAX_COUNTED, type ReplayScope } from './replay-count.ts';
@@ -68,9 +68,7 @@ export async function cancelBatch(store: Store, batchId: string, nowMs: number, 
 
 /** Carries out a stored decision. If Redis is unavailable, maintenance does: whoever decided must not repeat it. */
 async function beginStep(store: Store, batchId: string, nowMs: number): Promise<void> {
-  await stepBatch(store, batchId, nowMs).catch((error: unknown) => {
-    if (!(error instanceof StorageUnavailable)) throw error;
-  });
+  await stepBatch(store, batchId, nowMs).catch(unlessUnavailable);
 }
 
 /** Some of the batches of a partition whose last decision may not be carried out yet. */
