@@ -54,7 +54,7 @@ const LISTED_FIELDS = 9;
  */
 export const scripts = {
   storeEvents: script(
-    'oldestMs lifeMs topicsHome ...partitions(home? partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',
+    'oldestMs lifeMs topicsHome ...partitions(home partition topicsVersion? slice searchUntilMs eventCount) ...events(event kind nowMs text expiresAtMs other? isPart? terms entry deliveryCount) ...deliveries(subscriptionId deliveryId deliveryHome?)',
     (reply) => list(reply).map(storedEvent),
   ),
   createDeliveries: script(
@@ -76,7 +76,7 @@ export const scripts = {
   takeJobs: script(`${OF_WORKER} ...takes(home token limit) ...marked(home token limit)`, takenJobs),
   finishJob: script(`jobId token nextToken? ${OF_WORKER}`, finishedJob),
   recordSuccesses: script(
-    `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home? id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken? parkedFirst?)`,
+    `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken? parkedFirst?)`,
     recordedSuccesses,
   ),
   watchWorkers: script('owner? checkMs:number maxChecks:number limit:number goesOn:flag', (reply) => {
@@ -88,8 +88,8 @@ export const scripts = {
     list(reply).map(String),
   ),
   parkOverdue: script('id generation subscriptionId nowMs:number dueBeforeMs:number', overdueOrNot),
-  parkJobs: script(`${OF_WORKER} ...jobs(home? id generation subscriptionId jobId token nextToken?)`, parkedDeliveries),
-  release: script('nowMs:number ...lanes(home? lane subscriptionId limit)', (reply) =>
+  parkJobs: script(`${OF_WORKER} ...jobs(home id generation subscriptionId jobId token nextToken?)`, parkedDeliveries),
+  release: script('nowMs:number ...lanes(home lane subscriptionId limit)', (reply) =>
     list(reply).map((lane) => {
       if (typeof lane === 'string') return replyError(lane);
       return records(lane, 4).map(([, generation, event]) => ({

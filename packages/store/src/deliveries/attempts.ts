@@ -263,7 +263,7 @@ export function recordSuccess(
     const responsesUntilMs =
       attempt.number === 1 ? undefined : Math.min(expiresAtMs, endedAtMs + RESPONSES_AFTER_SUCCESS_MS);
     return recordTogether(store, {
-      prefix: prefixOfId(store, delivery.id),
+      home: prefixOfId(store, delivery.id),
       id: delivery.id,
       number: attempt.number,
       attempt: encodeAttempt(attempt, createdAtMs),

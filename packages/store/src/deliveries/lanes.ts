@@ -28,9 +28,7 @@ const releaseTogether = joinCalls<ReleasedLane, Released>({
   async run(store, lanes) {
     const last = lanes.at(-1);
     if (!last) return [];
-    const { home: prefix, nowMs } = last;
-    const values = lanes.map((one) => ({ ...one, home: one.home === prefix ? undefined : one.home }));
-    return await runScript(store, 'release', prefix, { nowMs, lanes: values });
+    return await runScript(store, 'release', last.home, { nowMs: last.nowMs, lanes });
   },
 });
 

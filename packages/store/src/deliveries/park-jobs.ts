@@ -11,14 +11,14 @@ const MAX_TOGETHER = 16;
 
 interface ParkedJob extends Pick<DeliveryJob, 'generation' | 'subscriptionId'> {
   /** The prefix of the delivery's partition. */
-  prefix: string;
+  home: string;
   id: string;
   lock: JobToEnd;
 }
 
 type EndedParked = ScriptResult<'parkJobs'>['ended'][number];
 
-const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, prefixOf: ({ prefix }) => prefix, run });
+const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, prefixOf: ({ home }) => home, run });
 
 /**
  * Parks a delivery that has no free slot in this worker, ends its job and takes the next one, in one step: one script
@@ -28,16 +28,16 @@ const parkTogether = joinCalls<ParkedJob, EndedParked>({ max: MAX_TOGETHER, pref
  */
 export async function parkJob(store: Store, job: DeliveryJob, lock: JobToEnd): Promise<EndedParked> {
   const { deliveryId: id, generation, subscriptionId } = job;
-  return await parkTogether(store, { prefix: prefixOfId(store, id), id, generation, subscriptionId, lock });
+  return await parkTogether(store, { home: prefixOfId(store, id), id, generation, subscriptionId, lock });
 }
 
 async function run(store: Store, jobs: readonly ParkedJob[]): Promise<EndedParked[]> {
   const last = jobs.at(-1);
   if (!last) return [];
-  const { prefix, lock } = last;
-  const { ended, parkedAddresses } = await runScript(store, 'parkJobs', prefix, {
+  const { home, lock } = last;
+  const { ended, parkedAddresses } = await runScript(store, 'parkJobs', home, {
     ...ofWorker(store, lock),
-    jobs: jobs.map((job) => ({ ...job, ...job.lock, home: job.prefix === prefix ? undefined : job.prefix })),
+    jobs: jobs.map((job) => ({ ...job, ...job.lock })),
   });
   tellParked(lock, parkedAddresses);
   return ended;

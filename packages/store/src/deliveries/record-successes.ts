@@ -14,7 +14,7 @@ const MAX_TOGETHER = 16;
 /** An attempt that succeeded, and the job that ends with it. */
 export interface Success {
   /** The prefix of the delivery's partition. */
-  prefix: string;
+  home: string;
   id: string;
   number: number;
   attempt: string;
@@ -32,33 +32,22 @@ export type EndedSuccess = ScriptResult<'recordSuccesses'>['ended'][number];
 /** Records a success with the others of this turn of the event loop. May be repeated. Throws the error of Redis. */
 export const recordTogether = joinCalls<Success, EndedSuccess>({
   max: MAX_TOGETHER,
-  prefixOf: ({ prefix }) => prefix,
+  prefixOf: ({ home }) => home,
   run,
 });
 
 async function run(store: Store, successes: readonly Success[]): Promise<EndedSuccess[]> {
   const last = successes.at(-1);
   if (!last) return [];
-  const { prefix, maxAttempts, lock } = last;
-  const { ended, parkedAddresses } = await runScript(store, 'recordSuccesses', prefix, {
+  const { home, maxAttempts, lock } = last;
+  const { ended, parkedAddresses } = await runScript(store, 'recordSuccesses', home, {
     maxAttempts: maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : maxAttempts,
     retentionMs: store.retentionMs,
     ...ofWorker(store, lock),
-    successes: successes.map((success) => ({
-      home: success.prefix === prefix ? undefined : success.prefix,
-      id: success.id,
-      number: success.number,
-      attempt: success.attempt,
-      endedAtMs: success.endedAtMs,
-      expiresAtMs: success.expiresAtMs,
-      response: success.response,
-      responsesUntilMs: success.responsesUntilMs,
-      jobId: success.lock.jobId,
-      token: success.lock.token,
-      nextToken: success.lock.nextToken,
-      laneToken: success.lock.laneToken,
-      parkedFirst: success.lock.parkedFirst,
-    })),
+    successes: successes.map((success) => {
+      const { laneToken, parkedFirst } = success.lock;
+      return { ...success, ...success.lock, laneToken, parkedFirst };
+    }),
   });
   tellParked(lock, parkedAddresses);
   return ended;

@@ -72,7 +72,7 @@ export async function storeEvent(
   const { slice, searchUntilMs, terms, entry } = searchEntries(store, stored, options.searchTerms ?? []);
   const result = await storeTogether(store, {
     place: {
-      prefix: prefixOfEvent(store, ref),
+      home: prefixOfEvent(store, ref),
       partition,
       topicsVersion: options.match?.versions[topicsPartitionOf(store, partition)],
       slice,

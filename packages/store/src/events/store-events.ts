@@ -22,7 +22,7 @@ type Arguments = Values<(typeof scripts)['storeEvents']['declaration']>;
 /** An event as `storeEvents` takes it. */
 interface NewEvent {
   /** Its partition, and what it shares with most events of a turn. */
-  place: Omit<Arguments['partitions'][number], 'home' | 'eventCount'> & { prefix: string };
+  place: Omit<Arguments['partitions'][number], 'home' | 'eventCount'> & { home: string };
   event: Arguments['events'][number];
   /** At most `MAX_DELIVERIES`. */
   deliveries: Arguments['deliveries'];
@@ -34,23 +34,22 @@ export const storeTogether = joinCalls<NewEvent, EventReply>({
   maxDeliveries: MAX_DELIVERIES,
   deliveriesOf: ({ deliveries }) => deliveries.length,
   early: EARLY,
-  prefixOf: ({ place }) => place.prefix,
+  prefixOf: ({ place }) => place.home,
   run,
 });
 
 async function run(store: Store, all: readonly NewEvent[]): Promise<EventReply[]> {
   const [first] = all;
   if (!first) return [];
-  const { prefix } = first.place;
-  const partitions: (NewEvent['place'] & { home: string | undefined; eventCount: number })[] = [];
+  const partitions: (NewEvent['place'] & { eventCount: number })[] = [];
   for (const { place } of all) {
     const last = partitions.at(-1);
     const isSame =
-      last?.prefix === place.prefix && last.topicsVersion === place.topicsVersion && last.slice === place.slice;
+      last?.home === place.home && last.topicsVersion === place.topicsVersion && last.slice === place.slice;
     if (last && isSame) last.eventCount += 1;
-    else partitions.push({ ...place, home: place.prefix === prefix ? undefined : place.prefix, eventCount: 1 });
+    else partitions.push({ ...place, eventCount: 1 });
   }
-  return await runScript(store, 'storeEvents', prefix, {
+  return await runScript(store, 'storeEvents', first.place.home, {
     ...streamLimits(store, Number(first.event.nowMs)),
     topicsHome: partitionPrefix(store, topicsPartitionOf(store, Number(first.place.partition))),
     partitions,

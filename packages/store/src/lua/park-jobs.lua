@@ -1,7 +1,7 @@
 -- Parks deliveries for which a worker has no free slot, ends their jobs, and takes a next job for each one that has a
 -- `nextToken`. It is one script so that each delivery has either a job or a place in a lane. If another worker has the
 -- lock by now, the delivery is not parked, because that worker may be making the attempt. `home` is the key prefix of
--- the delivery's partition, empty for the partition of the call.
+-- the delivery's partition.
 -- Returns {for each job {result of park, code of endJob, next job or false}; addresses whose deliveries were parked
 -- instead of their jobs being taken}.
 --@include park
@@ -10,10 +10,10 @@
 --@include next-job
 
 setRoom(perAddress, busy, dueBeforeMs)
-local reply, own, known = {}, prefix, {[knownEvent] = true}
+local reply, known = {}, {[knownEvent] = true}
 for home, id, generation, subscriptionId, jobId, token, nextToken in jobs do
   -- Everything below uses the keys of this partition.
-  prefix = home ~= '' and home or own
+  prefix = home
   local lane, next = 'superseded', false
   if call('GET', KEY_QUEUE .. jobId .. ':lock') == token then
     local found = call('HMGET', deliveryKey(id), 'st', 'g', 'c', 'x')

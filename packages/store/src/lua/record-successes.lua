@@ -1,8 +1,8 @@
 -- Records several successful attempts, ends their jobs, and takes a next job for each one that has a `nextToken`. A
 -- trial that succeeds ends the resume. It is one script so that each attempt is recorded once (the number of recorded
 -- attempts must be `number` - 1), and because this is all that Redis has to do for most deliveries: several share one
--- call. `home` is the key prefix of the delivery's partition, empty for the partition of the call. If another worker
--- has the lock of a job by now, the job is left to it.
+-- call. `home` is the key prefix of the delivery's partition. If another worker has the lock of a job by now, the job
+-- is left to it.
 -- With a `laneToken`, parked deliveries of the same address may be taken, oldest first: up to `parkedFirst` instead of
 -- a job from the queue; or, if `parkedFirst` is empty, one, and only if the queue has no job for this worker. Returns
 -- {for each success {'recorded', 'repeated' (it was recorded before) or 'over' (the delivery has ended); deliveries
@@ -16,10 +16,10 @@
 --@include take-parked
 
 setRoom(perAddress, busy, dueBeforeMs)
-local reply, own, known, trials = {}, prefix, {[knownEvent] = true}, {}
+local reply, known, trials = {}, {[knownEvent] = true}, {}
 for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilMs, jobId, token, nextToken, laneToken, parkedFirst in successes do
   -- Everything below uses the keys of this partition.
-  prefix = home ~= '' and home or own
+  prefix = home
   local found = call('HMGET', deliveryKey(id), 'st', 'n', 's', 'c', 'x', 'b')
   local st, sub = found[1], found[3]
   local kind, parked = 'recorded', 0

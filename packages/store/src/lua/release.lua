@@ -1,6 +1,6 @@
 -- Puts up to `limit` deliveries of each lane into the queue, oldest first, each with a new generation and its job. It
 -- is one script so that each delivery has either a place in a lane or a job. `home` is the key prefix of the lane's
--- partition, empty for the partition of the call.
+-- partition.
 -- Releases from the held lane only while the address is active. Deliveries in another lane of an address that is not
 -- active move to the held lane, except its trial and test deliveries (lib/may-pass.lua). An overdue delivery is due
 -- now, so its next attempt is not overdue again, and field d keeps when its retry was due first, with the time that is
@@ -68,10 +68,10 @@ local function release(lane, sub, limit)
   return released
 end
 
-local own, reply = prefix, {}
+local reply = {}
 for home, lane, subscriptionId, limit in lanes do
   -- Everything below uses the keys of this partition.
-  prefix = home ~= '' and home or own
+  prefix = home
   hasAdded = false
   local isDone, result = pcall(release, lane, subscriptionId, tonumber(limit))
   if hasAdded then wakeWorker() end

@@ -2,7 +2,7 @@
 -- for several events. It is one script so that an id is taken once, and no event or delivery is stored without its
 -- jobs. An event whose id is taken in its environment is not stored.
 -- The events may be of several partitions; those of one partition follow one another. These arguments are key prefixes:
---   home          of the event's partition, empty for the partition of the call
+--   home          of the event's partition
 --   deliveryHome  of the delivery's partition, empty for that of the event
 --   topicsHome    of the partition whose version of the topics the events were matched with
 -- An event whose reference begins with a slash is stored as a joint record, together with its only delivery: its expiry
@@ -16,7 +16,7 @@
 --@include first-job
 --@include end-making
 
-local own, reply, currentTopics = prefix, {}, nil
+local reply, currentTopics = {}, nil
 local function areOutdated(topicsVersion)
   if topicsVersion == '' then return false end
   if not currentTopics then
@@ -40,11 +40,10 @@ indexed = {}
 -- One nested loop: in functions, it takes 2 to 3 % more of Redis's time for an event.
 local _, problem = pcall(function()
   for home, partition, topicsVersion, slice, searchUntilMs, eventCount in partitions do
-    local eventPrefix = home ~= '' and home or own
     local isOutdated = areOutdated(topicsVersion)
     for _ = 1, tonumber(eventCount) do
       local event, kind, nowMs, text, expiresAtMs, other, isPart, terms, entry, deliveryCount = events()
-      prefix = eventPrefix
+      prefix = home
       local key, asJoint = KEY_EVENT .. event, string.sub(event, 1, 1) == '/'
       local kept = isOutdated and {'outdated'}
       if not kept and other ~= '' and call('EXISTS', KEY_EVENT .. other) == 1 then
@@ -72,7 +71,7 @@ local _, problem = pcall(function()
         local subscriptionId, deliveryId, deliveryHome = deliveries()
         if not kept then
           -- Everything below uses the keys of this partition.
-          prefix = deliveryHome ~= '' and deliveryHome or eventPrefix
+          prefix = deliveryHome ~= '' and deliveryHome or home
           local state = make(subscriptionId, deliveryId, event, deliveryHome ~= '' and partition, kind, nowMs, oldestMs, lifeMs, '', fields)
           if state == 'pending' then
             addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, true)
