@@ -25,11 +25,7 @@ const releaseTogether = joinCalls<ReleasedLane, Released>({
   max: MAX_RELEASED_AT_ONCE,
   deliveriesOf: ({ limit }) => limit,
   prefixOf: ({ home }) => home,
-  async run(store, lanes) {
-    const last = lanes.at(-1);
-    if (!last) return [];
-    return await runScript(store, 'release', last.home, { nowMs: last.nowMs, lanes });
-  },
+  run: (store, lanes, { home, nowMs }) => runScript(store, 'release', home, { nowMs, lanes }),
 });
 
 /**

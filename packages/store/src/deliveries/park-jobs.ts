@@ -31,10 +31,7 @@ export async function parkJob(store: Store, job: DeliveryJob, lock: JobToEnd): P
   return await parkTogether(store, { home: prefixOfId(store, id), id, generation, subscriptionId, lock });
 }
 
-async function run(store: Store, jobs: readonly ParkedJob[]): Promise<EndedParked[]> {
-  const last = jobs.at(-1);
-  if (!last) return [];
-  const { home, lock } = last;
+async function run(store: Store, jobs: readonly ParkedJob[], { home, lock }: ParkedJob): Promise<EndedParked[]> {
   const { ended, parkedAddresses } = await runScript(store, 'parkJobs', home, {
     ...ofWorker(store, lock),
     jobs: jobs.map((job) => ({ ...job, ...job.lock })),

@@ -36,10 +36,11 @@ export const recordTogether = joinCalls<Success, EndedSuccess>({
   run,
 });
 
-async function run(store: Store, successes: readonly Success[]): Promise<EndedSuccess[]> {
-  const last = successes.at(-1);
-  if (!last) return [];
-  const { home, maxAttempts, lock } = last;
+async function run(
+  store: Store,
+  successes: readonly Success[],
+  { home, maxAttempts, lock }: Success,
+): Promise<EndedSuccess[]> {
   const { ended, parkedAddresses } = await runScript(store, 'recordSuccesses', home, {
     maxAttempts: maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : maxAttempts,
     retentionMs: store.retentionMs,

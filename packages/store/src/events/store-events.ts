@@ -38,9 +38,11 @@ export const storeTogether = joinCalls<NewEvent, EventReply>({
   run,
 });
 
-async function run(store: Store, all: readonly NewEvent[]): Promise<EventReply[]> {
-  const [first] = all;
-  if (!first) return [];
+async function run(
+  store: Store,
+  all: readonly NewEvent[],
+  { place: { home, partition }, event: { nowMs } }: NewEvent,
+): Promise<EventReply[]> {
   const partitions: (NewEvent['place'] & { eventCount: number })[] = [];
   for (const { place } of all) {
     const last = partitions.at(-1);
@@ -49,11 +51,11 @@ async function run(store: Store, all: readonly NewEvent[]): Promise<EventReply[]
     if (last && isSame) last.eventCount += 1;
     else partitions.push({ ...place, eventCount: 1 });
   }
-  return await runScript(store, 'storeEvents', first.place.home, {
-    ...streamLimits(store, Number(first.event.nowMs)),
-    topicsHome: partitionPrefix(store, topicsPartitionOf(store, Number(first.place.partition))),
+  return await runScript(store, 'storeEvents', home, {
+    ...streamLimits(store, Number(nowMs)),
+    topicsHome: partitionPrefix(store, topicsPartitionOf(store, Number(partition))),
     partitions,
     events: all.map(({ event }) => event),
-    deliveries: all.length === 1 ? first.deliveries : all.flatMap(({ deliveries }) => deliveries),
+    deliveries: all.flatMap(({ deliveries }) => deliveries),
   });
 }

@@ -25,7 +25,7 @@ interface Line<T, R> {
 
 /**
  * Returns a function that gathers what it is called with in one turn of the event loop, and calls `run` with all of it,
- * in the order of the calls. `run` returns a result for each. It gets at most `max` items at once, with at most
+ * in the order of the calls, and with the last one. `run` returns a result for each. It gets at most `max` items at once, with at most
  * `maxDeliveries` deliveries together; in Redis Cluster only those of one partition, which `prefixOf` says. What `run`
  * does may be repeated. After an error that one item alone may have caused, each is run alone, so that it does not hold
  * up the others. With `early`, so many items with as many deliveries do not wait for the end of the turn, unless that
@@ -37,7 +37,7 @@ export function joinCalls<T, R>(options: {
   deliveriesOf?: (one: T) => number;
   early?: { items: number; unlessInFlight: number };
   prefixOf: (one: T) => string;
-  run: (store: Store, all: readonly T[]) => Promise<R[]>;
+  run: (store: Store, all: readonly T[], last: T) => Promise<R[]>;
 }): (store: Store, one: T) => Promise<R> {
   const { max, maxDeliveries = max, deliveriesOf = () => 1, early, prefixOf, run } = options;
   // No line is removed: there are few, and a Map whose keys come and go costs garbage (core/active-list.ts).
@@ -57,11 +57,9 @@ export function joinCalls<T, R>(options: {
 
   /** Never rejects. */
   async function runAll(store: Store, waiting: readonly Waiting<T, R>[]): Promise<void> {
+    const all = waiting.map(({ one }) => one);
     try {
-      const results = await run(
-        store,
-        waiting.map(({ one }) => one),
-      );
+      const results = await run(store, all, all.at(-1) as T);
       for (const [i, { resolve, reject }] of waiting.entries()) {
         const result = results[i];
         if (result === undefined) reject(new Error(`A script returned ${results.length} results of ${waiting.length}`));
