@@ -12,7 +12,6 @@ import {
   ENVIRONMENTS,
   type ErasureStatus,
   EVENT_TYPES,
-  type EventRef,
   type FailureReason,
   HEALTH_MINUTES,
   HEALTH_RUN,
@@ -40,70 +39,18 @@ export const DELETED = 'deleted';
  * operator who is too late gets the reason.
  */
 export const GRACE_MS = DAY_MS;
-/** Notices kept in a partition; beyond that the oldest are dropped. */
-const MAX_NOTICES = 100_000;
 /**
  * Changes of subscriptions kept in a partition. A console that has not read the oldest one loads all subscriptions
  * again.
  */
 export const MAX_CHANGES = 1_000;
-/**
- * Expired entries that each failed delivery removes from the list of its address: removing a million takes Redis 0.7 s.
- */
-const MAX_TRIMMED = 100;
-/** Kinds of errors kept for an address. */
-const MAX_ERROR_LABELS = 20;
-/** An address whose health changes again and again gets a notice of a failing period at most this often. */
-const HEALTH_NOTICE_GAP_MS = 300_000;
 /** The field z of a delivery whose payload was erased, and of one whose responses were deleted then. */
 const ERASED = '1';
 export const ERASED_WITH_RESPONSES = '2';
 /** In place of a generation: the delivery was held, not released. */
 export const HELD_NOW = '-1';
-/**
- * Deliveries that were held which are looked through for the oldest pending one, by each process each second: 0.1 ms of
- * Redis.
- */
-const MAX_LOOKED_FOR_OLDEST = 100;
-/** The trial of a resume is chosen among this many of the oldest held deliveries. */
-const MAX_TRIAL_CHOICE = 100;
-/** A trial that is due later than this waits for a retry, and another one is chosen; clocks differ by less. */
-const MAX_TRIAL_WAIT_MS = 60_000;
-/** Parked deliveries of a paused address that one script holds. */
-const HOLD_CHUNK = 500;
-/** Where an address has this many parked deliveries, a new one is parked at once. */
-const PARK_NEW_FROM = 100;
-/**
- * Deliveries that one script parks in place of taking their jobs. With fewer, what is behind a backlog would wait for
- * longer.
- */
-const MAX_PARKED_AT_ONCE = 64;
-/**
- * Where operators limit how many jobs may be active, an address that has one gets no more beyond this share of them.
- * The rest is for others.
- */
-const SHARE_OF_ACTIVE = 0.7;
-/**
- * With a higher limit, the active ones are not looked through: that would take Redis longer than the rest of a script.
- */
-const MAX_ACTIVE_LOOKED_THROUGH = 200;
-/** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
-const OVERDUE_AFTER_MS = 60_000;
 /** While others of its address are overdue, a retry is so after this. */
 export const OVERDUE_BEHIND_OTHERS_MS = 1_000;
-/** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
-const MAX_PROMOTED = 1_000;
-/**
- * A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each of
- * its deliveries.
- */
-const MAX_EVENT_AT_ONCE = 16_384;
-
-/**
- * Bytes of an event's text in one field of a joint record: one more and Redis needs another byte to say so, two more
- * and it takes twice the memory.
- */
-const MAX_TEXT_FIELD = 63;
 /**
  * In the stream of the succeeded, how much later another delivery may have been made that succeeded before. A reader
  * reads as much more.
@@ -130,11 +77,67 @@ function placesOf<F extends string>(fields: readonly F[]) {
   return Object.fromEntries(fields.map((field, place) => [field, place])) as Readonly<Record<F, number>>;
 }
 
-/**
- * How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in
- * this time.
- */
-const STREAM_LOOK_MS = HOUR_MS;
+/** Numbers that only scripts use. */
+const LIMITS = {
+  /** Notices kept in a partition; beyond that the oldest are dropped. */
+  MAX_NOTICES: 100_000,
+  /**
+   * Expired entries that each failed delivery removes from the list of its address: removing a million takes Redis
+   * 0.7 s.
+   */
+  MAX_TRIMMED: 100,
+  /** Kinds of errors kept for an address. */
+  MAX_ERROR_LABELS: 20,
+  /** An address whose health changes again and again gets a notice of a failing period at most this often. */
+  HEALTH_NOTICE_GAP_MS: 300_000,
+  /**
+   * Deliveries that were held which are looked through for the oldest pending one, by each process each second: 0.1 ms
+   * of Redis.
+   */
+  MAX_LOOKED_FOR_OLDEST: 100,
+  /** The trial of a resume is chosen among this many of the oldest held deliveries. */
+  MAX_TRIAL_CHOICE: 100,
+  /** A trial that is due later than this waits for a retry, and another one is chosen; clocks differ by less. */
+  MAX_TRIAL_WAIT_MS: 60_000,
+  /** Parked deliveries of a paused address that one script holds. */
+  HOLD_CHUNK: 500,
+  /** Where an address has this many parked deliveries, a new one is parked at once. */
+  PARK_NEW_FROM: 100,
+  /**
+   * Deliveries that one script parks in place of taking their jobs. With fewer, what is behind a backlog would wait for
+   * longer.
+   */
+  MAX_PARKED_AT_ONCE: 64,
+  /**
+   * Where operators limit how many jobs may be active, an address that has one gets no more beyond this share of them.
+   * The rest is for others.
+   */
+  SHARE_OF_ACTIVE: 0.7,
+  /**
+   * With a higher limit, the active ones are not looked through: that would take Redis longer than the rest of a
+   * script.
+   */
+  MAX_ACTIVE_LOOKED_THROUGH: 200,
+  /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
+  OVERDUE_AFTER_MS: 60_000,
+  /** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
+  MAX_PROMOTED: 1_000,
+  /**
+   * A longer event is read by the worker, which caches it: a script that returned it would hold up Redis once for each
+   * of its deliveries.
+   */
+  MAX_EVENT_AT_ONCE: 16_384,
+  /**
+   * Bytes of an event's text in one field of a joint record: one more and Redis needs another byte to say so, two more
+   * and it takes twice the memory.
+   */
+  MAX_TEXT_FIELD: 63,
+  /**
+   * How long a subscription's stream of deliveries may live beyond what it has to: it is trimmed and prolonged once in
+   * this time.
+   */
+  STREAM_LOOK_MS: HOUR_MS,
+};
 
 const text = (value: string) => `'${value}'`;
 /** The beginning of a key, up to its id. */
@@ -149,47 +152,23 @@ function words<W extends string>(prefix: string, list: readonly W[], expressionO
   return Object.fromEntries(list.map((word) => [prefix + word.toUpperCase().replaceAll('.', '_'), expressionOf(word)]));
 }
 
-/** Each constant as an expression in Lua. */
-export const CONSTANTS: Readonly<Record<string, string>> = {
-  KEY_AUDIT: key(keys.auditKey('')),
-  KEY_BY_SUBSCRIPTION: key(keys.bySubscriptionKey('', '')),
-  KEY_CLOSING: key(keys.closingKey('')),
-  KEY_DELIVERY: key(keys.deliveryKey('', '')),
-  KEY_ERASURE: key(keys.erasureKey('', '')),
-  KEY_ERASURE_EVENTS: key(keys.erasureEventsKey('', '')),
-  KEY_ERASURE_PROGRESS: key(keys.erasureProgressKey('', '')),
-  KEY_ERASURES: key(keys.erasuresKey('')),
-  KEY_ERASURES_OPEN: key(keys.openErasuresKey('')),
-  KEY_EVENT: key(keys.eventKey('', '' as EventRef)),
-  KEY_EVENT_SUCCEEDED: key(keys.eventSucceededKey('', '' as EventRef)),
-  KEY_FANNING_OUT: key(keys.fanningOutKey('')),
-  KEY_FAILED: key(keys.failedKey('', '')),
-  KEY_FAILING: key(keys.failingKey('')),
-  KEY_HEALTH: key(keys.healthKey('', '')),
-  KEY_NOTICES: key(keys.noticesKey('')),
-  KEY_NOTICES_DROPPED: key(keys.noticesDroppedKey('')),
-  KEY_QUEUE: key(keys.queueKey('', '')),
-  KEY_REPLAY: key(keys.replayKey('', '')),
-  KEY_REPLAY_BATCH: key(keys.replayBatchKey('', '')),
-  KEY_REPLAY_BATCHES_ACTIVE: key(keys.activeBatchesKey('')),
-  KEY_REPLAY_DELIVERIES: key(keys.replayDeliveriesKey('', '')),
-  KEY_REPLAYS: key(keys.replaysKey('')),
-  KEY_REPLAYS_ACTIVE: key(keys.activeReplaysKey('')),
-  KEY_REPLAYS_OPEN: key(keys.openReplaysKey('')),
-  KEY_REPLAYS_OF: key(keys.replaysOfKey('', '')),
-  KEY_RESPONSES: key(keys.responsesKey('', '')),
-  KEY_RESUMING: key(keys.resumingKey('')),
-  KEY_SEARCH: key(keys.searchKey('', '')),
-  KEY_SUCCEEDED: key(keys.succeededKey('')),
-  KEY_SUBSCRIPTION: key(keys.subscriptionKey('', '')),
-  KEY_SUBSCRIPTION_CHANGES: key(keys.subscriptionChangesKey('')),
-  KEY_SUBSCRIPTIONS: key(keys.subscriptionsKey('', '')),
-  KEY_TOPIC: key(keys.topicKey('', '')),
-  KEY_TOPICS_VERSION: key(keys.topicsVersionKey('')),
-  KEY_WORKING: key(keys.workingKey('')),
-  KEY_WORKING_CHECKED: key(keys.workingCheckedKey('')),
-  KEY_WORKERS: key(keys.workersKey('')),
-  KEY_WORKERS_SEEN: key(keys.workersSeenKey('')),
+/**
+ * The value of a word in capitals that a file of lua/ uses, as an expression in Lua; undefined if it is no constant.
+ * `KEY_` and a name stand for how the key of that name in keys.ts begins, up to its id: KEY_ERASURES for `erasuresKey`.
+ */
+export function constantOf(word: string): string | undefined {
+  const constant = CONSTANTS[word];
+  if (constant !== undefined) return String(constant);
+  const [, name = ''] = /^KEY_(\w+)$/.exec(word) ?? [];
+  const camelCase = name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  const makers: Partial<Record<string, unknown>> = keys;
+  const make = makers[`${camelCase}Key`];
+  return typeof make === 'function' ? key(make('', '')) : undefined;
+}
+
+/** Each constant but most keys, as an expression in Lua. */
+export const CONSTANTS: Readonly<Record<string, string | number>> = {
+  ...LIMITS,
   ...words('KEY_', keys.LANES, (lane) => key(keys.laneKey('', lane, ''))),
   ...words('KEY_RELEASE_', keys.LANES, (lane) => key(keys.laneIndexKey('', lane))),
   /** Keys of the deliveries with one status. `DELIVERY_INDEXES` has all of them by status, without the prefix. */
@@ -202,8 +181,8 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
   ...words<SubscriptionStatus>('', ['active', 'paused', 'refused']),
   DELETED: text(DELETED),
   RESUMING: text(keys.RESUMING),
-  TYPE_TEST: String(EVENT_TYPES.indexOf(TEST_EVENT_TYPE)),
-  ENVIRONMENT_COUNT: String(ENVIRONMENTS.length),
+  TYPE_TEST: EVENT_TYPES.indexOf(TEST_EVENT_TYPE),
+  ENVIRONMENT_COUNT: ENVIRONMENTS.length,
   ...words<ResumeOutcome>('OUTCOME_', RESUME_OUTCOMES),
   ...words('REPLAY_', REPLAY_STATUSES),
   ...words<ErasureStatus>('ERASURE_', ['waiting', 'done', 'cancelled']),
@@ -219,48 +198,34 @@ export const CONSTANTS: Readonly<Record<string, string>> = {
     'NOTICE_',
     NOTICE_TYPES.filter((type) => !type.startsWith('outage.')),
   ),
-  ...words<AuditAction>('ACTION_', ['subscription.paused']),
-  ...words<AuditAction>('ACTION_', ['subscription.resume_succeeded', 'subscription.resume_failed']),
-  GRACE_MS: String(GRACE_MS),
-  STREAM_LOOK_MS: String(STREAM_LOOK_MS),
-  MAX_CHANGES: String(MAX_CHANGES),
-  MAX_NOTICES: String(MAX_NOTICES),
+  ...words<AuditAction>('ACTION_', [
+    'subscription.paused',
+    'subscription.resume_succeeded',
+    'subscription.resume_failed',
+  ]),
+  GRACE_MS,
+  MAX_CHANGES,
   ...words('HEALTH_', HEALTH_STATES),
-  HEALTH_MINUTES: String(HEALTH_MINUTES),
-  HEALTH_RUN: String(HEALTH_RUN),
-  MAX_TRIMMED: String(MAX_TRIMMED),
-  MAX_ERROR_LABELS: String(MAX_ERROR_LABELS),
-  HEALTH_NOTICE_GAP_MS: String(HEALTH_NOTICE_GAP_MS),
+  HEALTH_MINUTES,
+  HEALTH_RUN,
   ERASED: text(ERASED),
   ERASED_WITH_RESPONSES: text(ERASED_WITH_RESPONSES),
   HELD_NOW: text(HELD_NOW),
-  MIN_RELEASED_AT_MS: String(MIN_RELEASED_AT_MS),
-  MAX_LOOKED_FOR_OLDEST: String(MAX_LOOKED_FOR_OLDEST),
-  MAX_TRIAL_CHOICE: String(MAX_TRIAL_CHOICE),
-  MAX_TRIAL_WAIT_MS: String(MAX_TRIAL_WAIT_MS),
-  HOLD_CHUNK: String(HOLD_CHUNK),
-  PARK_NEW_FROM: String(PARK_NEW_FROM),
-  MAX_PARKED_AT_ONCE: String(MAX_PARKED_AT_ONCE),
-  SHARE_OF_ACTIVE: String(SHARE_OF_ACTIVE),
-  MAX_ACTIVE_LOOKED_THROUGH: String(MAX_ACTIVE_LOOKED_THROUGH),
+  MIN_RELEASED_AT_MS,
   DELIVERY_ID_START: text(DELIVERY_ID_START),
   PROCESS_FIELD: text(PROCESS_FIELD),
-  DELIVERY_PREFIX: String(DELIVERY_ID_PREFIX_LENGTH),
-  RETRY_PRIORITY: String(RETRY_PRIORITY),
-  OVERDUE_AFTER_MS: String(OVERDUE_AFTER_MS),
-  OVERDUE_BEHIND_OTHERS_MS: String(OVERDUE_BEHIND_OTHERS_MS),
-  MAX_PROMOTED: String(MAX_PROMOTED),
-  MAX_EVENT_AT_ONCE: String(MAX_EVENT_AT_ONCE),
-  FIRST_FORMAT: String(FIRST_FORMAT),
-  COMPACT_FORMAT: String(COMPACT_FORMAT),
-  MAX_LAG_MS: String(MAX_LAG_MS),
-  MAX_TEXT_FIELD: String(MAX_TEXT_FIELD),
+  DELIVERY_PREFIX: DELIVERY_ID_PREFIX_LENGTH,
+  RETRY_PRIORITY,
+  OVERDUE_BEHIND_OTHERS_MS,
+  FIRST_FORMAT,
+  COMPACT_FORMAT,
+  MAX_LAG_MS,
   /** In place of the event of a job that was taken: it is in the joint record. */
   JOINT: text(JOINT_JOB),
   VALUE_SEPARATOR: text('\\0'),
-  JOINT_SLASH: String('/'.charCodeAt(0)),
-  JOINT_FIRST: String(JOINT_MARKS[7][0].charCodeAt(0)),
-  JOINT_LAST: String(JOINT_MARKS[7][1].charCodeAt(0)),
-  JOINT_OTHER_FIRST: String(JOINT_MARKS[4][0].charCodeAt(0)),
-  JOINT_OTHER_LAST: String(JOINT_MARKS[4][1].charCodeAt(0)),
+  JOINT_SLASH: '/'.charCodeAt(0),
+  JOINT_FIRST: JOINT_MARKS[7][0].charCodeAt(0),
+  JOINT_LAST: JOINT_MARKS[7][1].charCodeAt(0),
+  JOINT_OTHER_FIRST: JOINT_MARKS[4][0].charCodeAt(0),
+  JOINT_OTHER_LAST: JOINT_MARKS[4][1].charCodeAt(0),
 };

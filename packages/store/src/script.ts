@@ -14,7 +14,7 @@
  */
 import { readFileSync } from 'node:fs';
 import type { AuditEntry } from '@posthorn/core';
-import { CONSTANTS } from './constants.ts';
+import { constantOf } from './constants.ts';
 
 type Words<S> = S extends `${infer Head} ${infer Tail}` ? Head | Words<Tail> : S;
 type NameOf<Word> = Word extends `${infer Name}:${string}` ? Name : Word extends `${infer Name}?` ? Name : Word;
@@ -74,7 +74,7 @@ type AnyScript = Pick<Script<string, unknown>, 'single' | 'rests'>;
 /** The text of a script as Redis gets it. */
 export function composeScript(name: string, script: AnyScript): string {
   const file = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  const body = readLua(file, new Set()).replace(/'[^'\n]*'|\b[A-Z][A-Z_]+\b/g, (word) => CONSTANTS[word] ?? word);
+  const body = readLua(file, new Set()).replace(/'[^'\n]*'|\b[A-Z][A-Z_]+\b/g, (word) => constantOf(word) ?? word);
   return preambleOf(script, takesFormat(body)) + body;
 }
 

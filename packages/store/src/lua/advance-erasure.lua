@@ -13,7 +13,7 @@ for field, value in fields do call('HSET', key, field, value) end
 local hasEnded = to == ERASURE_DONE or to == ERASURE_CANCELLED
 if hasEnded or to == ERASURE_WAITING then call('HDEL', key, 'sealed') end
 if hasEnded then
-  call('SREM', KEY_ERASURES_OPEN, id)
+  call('SREM', KEY_OPEN_ERASURES, id)
   call('PEXPIREAT', key, nowMs + retentionMs)
 end
 if auditEntry ~= '' then audit(nowMs, retentionMs, auditEntry) end

@@ -3,7 +3,7 @@
 local key = KEY_REPLAY_BATCH .. id
 if call('EXISTS', key) == 0 then return 'gone' end
 call('HSETNX', key, 'cancellation', cancellation)
-if call('SADD', KEY_REPLAY_BATCHES_ACTIVE, id) == 1 then
+if call('SADD', KEY_ACTIVE_BATCHES, id) == 1 then
   -- The work on it had ended, so all were started. Earlier versions do not say so when it ends.
   call('HSET', key, 'started', 1)
 end

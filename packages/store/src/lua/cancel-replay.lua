@@ -12,7 +12,7 @@ if status == REPLAY_FAILED or status == REPLAY_CANCELLED or status == REPLAY_DON
   return status
 end
 -- Comes first: if Redis loses the later writes (a torn append-only file), maintenance still handles the replay.
-call('SADD', KEY_REPLAYS_ACTIVE, id)
+call('SADD', KEY_ACTIVE_REPLAYS, id)
 call('HSET', key, 'status', REPLAY_CANCELLED, 'finished_at', nowMs)
 call('HDEL', key, 'cursor')
 -- Long enough for maintenance to end its deliveries. endReplay then sets the final expiry, counted from this moment.

@@ -9,7 +9,7 @@ if not status then return 'gone' end
 if status ~= REPLAY_HALTED and status ~= REPLAY_CANARY then return status end
 -- Comes before the status: if Redis loses the later writes (a torn append-only file), the replay can be continued
 -- again.
-call('SADD', KEY_REPLAYS_ACTIVE, id)
+call('SADD', KEY_ACTIVE_REPLAYS, id)
 call('HSET', key, 'status', REPLAY_RUNNING)
 call('PERSIST', key)
 call('PEXPIRE', KEY_REPLAY_DELIVERIES .. id, lifeMs)

@@ -3,4 +3,4 @@
 local key = KEY_REPLAY_BATCH .. id
 call('HSET', key, 'batch', text)
 call('PEXPIREAT', key, expiresAtMs)
-call('SADD', KEY_REPLAY_BATCHES_ACTIVE, id)
+call('SADD', KEY_ACTIVE_BATCHES, id)

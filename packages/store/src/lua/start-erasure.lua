@@ -5,9 +5,9 @@
 
 local key = KEY_ERASURE .. id
 if call('EXISTS', key) == 1 then return 1 end
-if call('SCARD', KEY_ERASURES_OPEN) >= maxOpen then return 0 end
+if call('SCARD', KEY_OPEN_ERASURES) >= maxOpen then return 0 end
 for field, value in fields do call('HSET', key, field, value) end
-call('SADD', KEY_ERASURES_OPEN, id)
+call('SADD', KEY_OPEN_ERASURES, id)
 call('ZADD', KEY_ERASURES, nowMs, id)
 call('ZREMRANGEBYSCORE', KEY_ERASURES, '-inf', nowMs - listedMs)
 call('PEXPIRE', KEY_ERASURES, listedMs)

@@ -14,7 +14,7 @@ if not isAccepted then
 end
 -- The field `subscription` is written last: if Redis loses the later writes (a torn append-only file), what is left
 -- does not count as a replay.
-if status ~= REPLAY_CANCELLED then call('SADD', KEY_REPLAYS_ACTIVE, id) end
+if status ~= REPLAY_CANCELLED then call('SADD', KEY_ACTIVE_REPLAYS, id) end
 call('ZADD', KEY_REPLAYS, nowMs, id)
 call('ZREMRANGEBYSCORE', KEY_REPLAYS, '-inf', nowMs - 2 * retentionMs)
 for field, value in fields do call('HSET', key, field, value) end
