@@ -17,7 +17,7 @@
 local key = deliveryKey(id)
 local found = call('HMGET', key, 'st', 'n', 's', 'c', 'd')
 local st, sub, created = found[1], found[3], found[4]
-if not st or st == SUCCEEDED or st == FAILED then return {'over', 0, 0} end
+if not st or isFinished(st) then return {'over', 0, 0} end
 local parked = call('ZCARD', KEY_PARKED .. sub)
 if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, parked} end
 local subscription = KEY_SUBSCRIPTION .. sub

@@ -10,17 +10,14 @@
 --@include audit
 
 if call('EXISTS', deliveryKey(newId)) == 1 then return 'without_first_job' end
-local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
-if not failed[1] then return 'gone' end
-if failed[1] ~= FAILED then return 'not_failed' end
-if nowMs > failed[2] + retentionMs then return 'too_late' end
-if failed[6] == REASON_ERASED or failed[7] then return 'erased' end
+local failed, refusal = readFailed(failedId, nowMs, retentionMs)
+if refusal then return refusal end
 local status = call('HGET', KEY_SUBSCRIPTION .. subscriptionId, 'status')
 if status ~= ACTIVE and status ~= RESUMING then return 'not_active' end
-local state = replay(subscriptionId, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs)
+local state = replay(subscriptionId, failed, firstId, newId, nowMs, oldestMs, lifeMs)
 local problem
 if state == 'pending' then
-  addFirstJob(newId, subscriptionId, storedFormat < COMPACT_FORMAT and eventOf(failedId, failed[3]), nowMs)
+  addFirstJob(newId, subscriptionId, storedFormat < COMPACT_FORMAT and failed.event, nowMs)
   problem = addToQueues()
 end
 audit(nowMs, retentionMs, auditEntry)

@@ -18,15 +18,13 @@ if endIfDeleted(id, sub, record[4], nowMs, retentionMs) then return 1 end
 call('HSET', key, 'cursor', nextCursor)
 local list = KEY_REPLAY_DELIVERIES .. id
 for failedId, firstId, newId in candidates do
-  local failed = call('HMGET', deliveryKey(failedId), 'st', 'f', 'e', 'k', 'p', 'r', 'z')
+  local failed, refusal = readFailed(failedId, nowMs, retentionMs)
   local newest = call('ZRANGE', KEY_REPLAYS_OF .. firstId, -1, -1)[1]
   local newestStatus = newest and call('HGET', deliveryKey(newest), 'st')
   -- A replay whose record is gone has succeeded: a failed one is kept for longer than the delivery that it replays.
   local isOpen = not newest or newestStatus == FAILED
-  local isErased = failed[6] == REASON_ERASED or failed[7]
-  if failed[1] == FAILED and not isErased and nowMs <= failed[2] + retentionMs and isOpen
-    and call('EXISTS', deliveryKey(newId)) == 0 then
-    if replay(sub, failedId, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then
+  if not refusal and isOpen and call('EXISTS', deliveryKey(newId)) == 0 then
+    if replay(sub, failed, firstId, newId, nowMs, oldestMs, lifeMs) == 'pending' then
       -- All deliveries of a step have the same creation time: a fraction of a millisecond keeps them in the order of
       -- the failed ones.
       call('ZADD', KEY_PARKED .. sub, nowMs + replayed / 4096, newId)
