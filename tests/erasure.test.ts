@@ -251,7 +251,7 @@ describe('an erasure', () => {
     const request = { field: 'user_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;
     const ofAnotherKey = (id: string) => createSecretBox([randomBytes(32)]).seal(USER, id);
     const sealed = { ...request, seal: ofAnotherKey, isConfirmed: true };
-    const { id } = (await startErasure(await ownStore(on), sealed, clock.now(), { operator: 'ada' }))!;
+    const { id } = (await startErasure(await ownStore(on), sealed, clock.now(), 'ada'))!;
     expect(await read(id)).toMatchObject({ status: 'running', value: null });
     expect((await on.operate('POST', `/v1/erasures/${id}/cancel`)).status).toBe(200);
     clock.advance(10_000);

@@ -310,7 +310,7 @@ export class System {
     const nonce = String(this.nonce++);
     process.run(undefined, async () => {
       const [present] = await loadDeliveries(store, [id]);
-      await replayDelivery(store, present!, this.clock.now(), { operator: 'model' }, nonce);
+      await replayDelivery(store, present!, this.clock.now(), 'model', nonce);
     });
     await this.settle();
     process.dead = true;
@@ -335,7 +335,7 @@ export class System {
     const { store } = this.processStore();
     const nowMs = this.clock.now();
     const wanted = { subscriptionId: address, fromMs: 0, toMs: nowMs, filter: NO_FILTER, canary };
-    await startReplay(store, wanted, nowMs, { operator: 'model' });
+    await startReplay(store, wanted, nowMs, 'model');
   }
 
   /** Replays all failed deliveries of all addresses, with a console that dies after `steps` steps. */
@@ -361,9 +361,8 @@ export class System {
     const { process, store } = this.processStore(steps);
     const nowMs = this.clock.now();
     process.run(undefined, async () => {
-      if (decision === 'continue') await continueReplay(store, one.id, nowMs, { operator: 'model' });
-      else if (decision === 'cancel' || one.batchId === null)
-        await cancelReplay(store, one.id, nowMs, { operator: 'model' });
+      if (decision === 'continue') await continueReplay(store, one.id, nowMs, 'model');
+      else if (decision === 'cancel' || one.batchId === null) await cancelReplay(store, one.id, nowMs, 'model');
       else await cancelBatch(store, one.batchId, nowMs, 'model');
     });
     await this.settle();

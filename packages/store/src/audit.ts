@@ -16,9 +16,6 @@ import { readStreamBack } from './lists/stream.ts';
 import { runScript } from './scripts.ts';
 import { allPartitions, type Store } from './store.ts';
 
-/** Who asks for a change. */
-export type AuditNote = Pick<AuditEntry, 'operator'>;
-
 export interface AuditRecord extends AuditEntry {
   id: string;
   atMs: number;

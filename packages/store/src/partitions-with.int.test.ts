@@ -23,7 +23,7 @@ describe('the partitions in which something waits', () => {
       seal: () => '',
       isConfirmed: false,
     } as const;
-    await startErasure(three, erasure, nowMs, { operator: 'anna' });
+    await startErasure(three, erasure, nowMs, 'anna');
     expect([...(await partitionsWithWork(three))].sort()).toEqual([0, 1, 2]);
     await closeThree();
   });

@@ -54,8 +54,8 @@ it('a new subscription whose script is sent again is saved', async () => {
 it('a deletion that is sent again has deleted the subscription', async () => {
   const { id } = await subscribe();
   sendTwice(store, 'deleteSubscription');
-  expect(await deleteSubscription(store, id, time.nowMs, anna)).toBe(true);
-  expect(await deleteSubscription(store, id, time.nowMs, anna)).toBe(false);
+  expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(true);
+  expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(false);
 });
 
 it('a replay that is sent again is one delivery, which keeps its attempt', async () => {

@@ -98,7 +98,7 @@ function replayRoute(api: Api, context: ConsoleContext): void {
       const failed = await findDelivery(store, id);
       const action = await actionOn(context, failed, request, 'replay', true);
       const deliveryId = await traced(context, action, async (_trace, fields) => {
-        const made = await replayDelivery(store, failed, clock.now(), { operator: caller });
+        const made = await replayDelivery(store, failed, clock.now(), caller);
         if ('refused' in made) {
           const deleted = made.refused === 'not_active' && (await isDeleted(store, failed.subscriptionId));
           throw new AppError('conflict', deleted ? SUBSCRIPTION_DELETED : refusals[made.refused]);

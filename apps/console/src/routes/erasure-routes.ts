@@ -63,7 +63,7 @@ function startRoute(api: Api, context: ConsoleContext): void {
       const seal = (id: string) => secretBox.seal(wanted.value, id);
       const request = { field: wanted.field, environment, unsent, isConfirmed, seal };
       const valueHmac = fingerprints.of(hashed(wanted));
-      const erasure = await startErasure(store, { ...request, valueHmac }, clock.now(), { operator: caller });
+      const erasure = await startErasure(store, { ...request, valueHmac }, clock.now(), caller);
       if (!erasure)
         throw new AppError(
           'conflict',
@@ -129,7 +129,7 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
     problems: ['conflict'],
     async handle({ params: { id }, body: { unsent }, caller }) {
       const erasure = await findErasure(store, id);
-      const result = await confirmErasure(store, erasure, unsent ?? erasure.unsent, clock.now(), { operator: caller });
+      const result = await confirmErasure(store, erasure, unsent ?? erasure.unsent, clock.now(), caller);
       if (result === 'gone') missing('erasure');
       if (result !== 'advanced') throw new AppError('conflict', over[result]);
       // One that waits goes on waiting, until its deliveries have been ended.
@@ -152,7 +152,7 @@ function decisionRoutes(api: Api, context: ConsoleContext): void {
       const canEnd = sealedValue === undefined || secretBox.opens(sealedValue, id);
       const result =
         erasure.status === 'running' && !canEnd
-          ? await cancelRunningErasure(store, erasure, clock.now(), { operator: caller })
+          ? await cancelRunningErasure(store, erasure, clock.now(), caller)
           : await cancelErasure(store, erasure, clock.now());
       if (result === 'gone') missing('erasure');
       if (result !== 'advanced') throw new AppError('conflict', over[result]);

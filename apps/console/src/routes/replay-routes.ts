@@ -82,7 +82,7 @@ function startRoutes(api: Api, context: ConsoleContext): void {
           );
           return await serializeStartedBatch(store, batch);
         }
-        const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, { operator: caller });
+        const replay = await startReplay(store, { ...wanted, subscriptionId }, nowMs, caller);
         if (replay === 'no_subscription') missing('subscription');
         if (replay === 'not_active') throw new AppError('conflict', `${notActive('The address')}.`);
         const line = { replay_id: replay.id, subscription_id: replay.subscriptionId, deliveries: replay.total };
@@ -174,7 +174,7 @@ function decisionRoutes(api: Api, { store, clock, logger }: ConsoleContext): voi
       'It makes no more deliveries. Those that have had no attempt end as failed with the reason `cancelled`, in the background; they can be replayed later. What has been attempted goes on: its retries are part of the delivery.',
     problems: ['conflict'],
     async handle({ params: { id }, caller }) {
-      const result = await cancelReplay(store, id, clock.now(), { operator: caller });
+      const result = await cancelReplay(store, id, clock.now(), caller);
       if (result.kind === 'gone') missing('bulk replay');
       if (result.kind === 'over') throw new AppError('conflict', over[result.status]);
       logger.info({ replay_id: id, operator: caller }, 'replay.cancelled');
@@ -188,7 +188,7 @@ function decisionRoutes(api: Api, { store, clock, logger }: ConsoleContext): voi
     description: 'For one that its canary has halted. One whose canary still waits goes on without the verdict.',
     problems: ['conflict'],
     async handle({ params: { id }, caller }) {
-      const result = await continueReplay(store, id, clock.now(), { operator: caller });
+      const result = await continueReplay(store, id, clock.now(), caller);
       if (result === 'gone') missing('bulk replay');
       if (result !== 'continued') throw new AppError('conflict', over[result]);
       logger.info({ replay_id: id, operator: caller }, 'replay.continued');

@@ -18,7 +18,7 @@ function newDuty() {
 async function deleted(deliveries: number): Promise<string[]> {
   const { id } = await subscribe({ id: subscriptionIdIn(0) });
   const made = await Promise.all(Array.from({ length: deliveries }, () => deliver([id])));
-  await deleteSubscription(store, id, time.nowMs, anna);
+  await deleteSubscription(store, id, time.nowMs, { operator: anna });
   return made.flat().map(({ deliveryId }) => deliveryId);
 }
 

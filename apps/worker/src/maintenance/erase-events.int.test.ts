@@ -59,7 +59,7 @@ const logger = { info() {}, warn() {}, error() {} } as unknown as DutyContext['l
 const onError = (error: Error) => {
   throw error;
 };
-const anna = { operator: 'anna' };
+const anna = 'anna';
 
 let store: Store;
 let jobQueues: JobQueues;
@@ -305,8 +305,8 @@ describe('an erasure', () => {
     expect(counted.counts).toMatchObject({ events: 2, deliveries: 2, unsent: 2, erasedEvents: 0 });
     await runOnce();
     expect((await loadEvent(store, ref))?.erasedAtMs).toBeUndefined();
-    expect(await confirmErasure(store, counted, 'end', clock.now(), { operator: 'ben' })).toBe('advanced');
-    expect(await confirmErasure(store, counted, 'end', clock.now(), { operator: 'ben' })).toBe('running');
+    expect(await confirmErasure(store, counted, 'end', clock.now(), 'ben')).toBe('advanced');
+    expect(await confirmErasure(store, counted, 'end', clock.now(), 'ben')).toBe('running');
     expect(await cancelErasure(store, counted, clock.now())).toBe('running');
     await runUntil(id, 'done');
     const { items } = await listAudit(store, {}, { limit: 10 }, clock.now());
@@ -339,7 +339,7 @@ describe('an erasure', () => {
     const { zrangebyscore } = store.redis;
     store.redis.zrangebyscore = (async (...args: Parameters<typeof zrangebyscore>) => {
       const found = await zrangebyscore.apply(store.redis, args);
-      if (found.length > 0) await cancelRunningErasure(store, await stateOf(id), clock.now(), { operator: 'ben' });
+      if (found.length > 0) await cancelRunningErasure(store, await stateOf(id), clock.now(), 'ben');
       return found;
     }) as typeof zrangebyscore;
     await runOnce();
@@ -733,7 +733,7 @@ describe('an erasure', () => {
       const repair = await breakEvent(broken.ref);
       const { id } = await start('session_id', 'ses-1', 'deliver');
       const confirmAgain = async (unsent: UnsentChoice) =>
-        await confirmErasure(store, await stateOf(id), unsent, clock.now(), { operator: 'ben' });
+        await confirmErasure(store, await stateOf(id), unsent, clock.now(), 'ben');
       // Nothing is known to keep it waiting.
       expect(await confirmAgain('end')).toBe('running');
       await runInSpiteUntil(id, ({ unreadable }) => unreadable.events === 1);
@@ -900,7 +900,7 @@ describe('after an erasure', () => {
     await attempt(id, failed);
     const bodies = createEventBodies(store);
     await runUntil((await start('session_id', 'ses-1')).id, 'done');
-    expect(await replayDelivery(store, (await load(id))!, clock.now(), { operator: 'anna' })).toEqual({
+    expect(await replayDelivery(store, (await load(id))!, clock.now(), 'anna')).toEqual({
       refused: 'erased',
     });
     expect(await bodies.load(ref)).toBe('erased');

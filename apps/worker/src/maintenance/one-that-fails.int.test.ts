@@ -55,7 +55,7 @@ it('ends the resume of the others', async () => {
 
 it('clears what is left of the others that were deleted', async () => {
   const two = await twoAddresses();
-  for (const id of [two.broken, two.other]) await deleteSubscription(store, id, time.nowMs, anna);
+  for (const id of [two.broken, two.other]) await deleteSubscription(store, id, time.nowMs, { operator: anna });
   await breakFirst(two, 'held');
   await expect(closeDeleted(context()).run(two.partition)).rejects.toThrow('WRONGTYPE');
   expect(await closingSubscriptions(store, two.partition)).toEqual([two.broken]);

@@ -13,7 +13,6 @@ import {
   UNSENT_CHOICES,
   type UnsentChoice,
 } from '@posthorn/core';
-import type { AuditNote } from '../audit.ts';
 import { GRACE_MS } from '../constants.ts';
 import { decodeNamed, readNamed, wordOf } from '../decode-named.ts';
 import * as keys from '../keys.ts';
@@ -43,11 +42,11 @@ export async function startErasure(
   store: Store,
   { field, environment, unsent, valueHmac, seal, isConfirmed }: NewErasure,
   nowMs: number,
-  { operator }: AuditNote,
+  operator: string,
 ): Promise<Erasure | undefined> {
   const id = newErasureId();
   const status: ErasureStatus = isConfirmed ? 'running' : 'counting';
-  const confirmed = isConfirmed ? { confirmed_at: nowMs, confirmed_by: operator ?? '' } : {};
+  const confirmed = isConfirmed ? { confirmed_at: nowMs, confirmed_by: operator } : {};
   const record = {
     status,
     field,
@@ -55,7 +54,7 @@ export async function startErasure(
     unsent,
     hmac: valueHmac,
     sealed: seal(id),
-    operator: operator ?? '',
+    operator,
     created_at: nowMs,
     ...confirmed,
   };
@@ -82,7 +81,7 @@ export async function confirmErasure(
   erasure: Erasure,
   unsent: UnsentChoice,
   nowMs: number,
-  { operator }: AuditNote,
+  operator: string,
 ): Promise<Advanced> {
   const common = { nowMs, auditEntry: auditEntry('erasure.started', operator, { ...erasure, unsent }) };
   if (unsent === 'end' && mayEndUnsent(erasure))
@@ -96,7 +95,7 @@ export async function confirmErasure(
     ...common,
     from: ['counting', 'counted'],
     to: 'running',
-    fields: { unsent, confirmed_at: nowMs, confirmed_by: operator ?? '' },
+    fields: { unsent, confirmed_at: nowMs, confirmed_by: operator },
   });
 }
 
@@ -110,9 +109,9 @@ export async function cancelRunningErasure(
   store: Store,
   erasure: Erasure,
   nowMs: number,
-  { operator }: AuditNote,
+  operator: string,
 ): Promise<Advanced> {
-  const fields = { cancelled_at: nowMs, cancelled_by: operator ?? '' };
+  const fields = { cancelled_at: nowMs, cancelled_by: operator };
   return await advance(store, erasure, { from: ['running'], to: 'running', nowMs, fields });
 }
 

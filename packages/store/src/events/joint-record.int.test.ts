@@ -185,7 +185,7 @@ describe('the life of an event with one delivery', () => {
     await attempt(failed, 1, failure, 1_000);
     const endsAtMs = await expiryOf(sent);
     time.nowMs += 20 * DAY_MS;
-    const replayed = await replayDelivery(store, await loadOne(failed), time.nowMs, { operator: 'test' }, 'nonce');
+    const replayed = await replayDelivery(store, await loadOne(failed), time.nowMs, 'test', 'nonce');
     if ('refused' in replayed) throw new Error(replayed.refused);
     expect(await loadOne(replayed.deliveryId)).toMatchObject({ event: refOf(sent), eventId: sent.id });
     expect(await expiryOf(sent)).toBe(time.nowMs + RETENTION + DAY_MS);

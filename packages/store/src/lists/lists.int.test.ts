@@ -280,7 +280,7 @@ describe('lists', () => {
     await attempt(deliveryId, 1, failure);
     const failedOne = await loadOne(deliveryId);
     time.nowMs += 1;
-    const replay = await replayDelivery(store, failedOne, time.nowMs, { operator: 'anna' }, 'nonce');
+    const replay = await replayDelivery(store, failedOne, time.nowMs, 'anna', 'nonce');
     const replayId = 'deliveryId' in replay ? replay.deliveryId : '';
     expect((await pages({ eventId })).slice(0, 1)).toEqual([replayId]);
     asked.mockClear();

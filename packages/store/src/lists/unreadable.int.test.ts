@@ -110,7 +110,7 @@ describe('a list with records that cannot be read', () => {
     const ids: string[] = [];
     for (let i = 0; i < 4; i++, time.nowMs += 10) {
       const options = { ...request, seal: () => 'sealed', isConfirmed: false };
-      ids.unshift((await startErasure(store, options, time.nowMs, { operator: 'anna' }))!.id);
+      ids.unshift((await startErasure(store, options, time.nowMs, 'anna'))!.id);
     }
     const key = (id: string) => erasureKey(partitionPrefix(store, 0), id);
     await wrong['another type'](key(ids[1]!));

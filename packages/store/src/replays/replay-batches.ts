@@ -95,7 +95,7 @@ export async function stepBatch(store: Store, batchId: string, nowMs: number): P
   await eachInTurn(members, async (member) => {
     // Starts it even to cancel it: another process may be about to start it, and that start then changes nothing.
     if (!areStarted) await startMember(store, member, batch);
-    if (cancellation) await cancelReplay(store, member.replayId, nowMs, { operator: cancellation.operator });
+    if (cancellation) await cancelReplay(store, member.replayId, nowMs, cancellation.operator);
   });
   const seen = cancellation === null ? undefined : JSON.stringify(cancellation);
   await runScript(store, 'closeReplayBatch', prefix, { id: batchId, cancellation: seen });
@@ -111,9 +111,9 @@ async function startMember(
   );
   if (present) return;
   const isCancelled = cancellation !== null;
+  const decision = cancellation ?? { atMs: createdAtMs, operator };
   const accepted = { replayId, batchId, isCancelled, maxCounted: Math.ceil(MAX_COUNTED / members.length) };
-  const audit = { operator: cancellation?.operator ?? operator };
-  await startReplay(store, { subscriptionId, ...scope, accepted }, cancellation?.atMs ?? createdAtMs, audit);
+  await startReplay(store, { subscriptionId, ...scope, accepted }, decision.atMs, decision.operator);
 }
 
 /** A batch; undefined if it does not exist (any more). */

@@ -2,7 +2,6 @@
  * What an operator decides about a bulk replay that has begun: to continue or cancel it; and the steps of the latter.
  */
 import { type AuditEntry, isFinished, type ReplayStatus } from '@posthorn/core';
-import type { AuditNote } from '../audit.ts';
 import { keptWhileUnfinishedMs, loadEntries } from '../deliveries/delivery-record.ts';
 import { keepEventSoon } from '../events/events.ts';
 import * as keys from '../keys.ts';
@@ -16,9 +15,9 @@ export async function continueReplay(
   store: Store,
   replayId: string,
   nowMs: number,
-  audit: AuditNote,
+  operator: string,
 ): Promise<'continued' | 'gone' | ReplayStatus> {
-  const decision = await decisionOn(store, replayId, nowMs, { ...audit, action: 'replay.continued' });
+  const decision = await decisionOn(store, replayId, nowMs, { operator, action: 'replay.continued' });
   return await runScript(store, 'continueReplay', keys.prefixOfId(store, replayId), decision);
 }
 
@@ -30,9 +29,9 @@ export async function cancelReplay(
   store: Store,
   replayId: string,
   nowMs: number,
-  audit: AuditNote,
+  operator: string,
 ): Promise<{ kind: 'cancelled' | 'gone' } | { kind: 'over'; status: ReplayStatus }> {
-  const decision = await decisionOn(store, replayId, nowMs, { ...audit, action: 'replay.cancelled' });
+  const decision = await decisionOn(store, replayId, nowMs, { operator, action: 'replay.cancelled' });
   const result = await runScript(store, 'cancelReplay', keys.prefixOfId(store, replayId), decision);
   if (result === 'gone' || result === 'now_cancelled') return { kind: result === 'gone' ? 'gone' : 'cancelled' };
   return { kind: 'over', status: result };

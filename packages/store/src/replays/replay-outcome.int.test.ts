@@ -163,7 +163,7 @@ describe('a canary', () => {
   });
   it('ends as failed when the subscription is deleted', async () => {
     const { id, replayId } = await withCanary(7);
-    await deleteSubscription(store, id, time.nowMs, anna);
+    await deleteSubscription(store, id, time.nowMs, { operator: anna });
     await end((await listed(replayId))[0]!, failure);
     expect(await run(replayId)).toMatchObject({ status: 'failed' });
     expect(await activeOf(id)).toEqual([]);

@@ -87,7 +87,7 @@ describe('a replay of one delivery', () => {
     const source = await loadOne(await failed(id));
     await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
     expect(await replayDelivery(store, source, time.nowMs, anna, 'a')).toEqual({ refused: 'not_active' });
-    await deleteSubscription(store, id, time.nowMs, anna);
+    await deleteSubscription(store, id, time.nowMs, { operator: anna });
     expect(await replayDelivery(store, source, time.nowMs, anna, 'a')).toEqual({ refused: 'not_active' });
     expect(await replaysIn(id)).toEqual([]);
   });
@@ -250,7 +250,7 @@ describe('a bulk replay', () => {
     expect(await startReplay(store, { subscriptionId: id, ...ofAll }, time.nowMs, anna)).toBe('not_active');
     await changeSubscription(store, id, (now) => ({ ...now, status: 'active' }));
     const second = await start(id);
-    await deleteSubscription(store, id, time.nowMs, anna);
+    await deleteSubscription(store, id, time.nowMs, { operator: anna });
     expect(await run(second)).toMatchObject({ status: 'failed', replayed: 0 });
     expect(await startReplay(store, { subscriptionId: id, ...ofAll }, time.nowMs, anna)).toBe('no_subscription');
     const listed = (await listReplays(store, { subscriptionId: id }, { limit: 10 })).items.map((replay) => replay.id);
@@ -261,7 +261,7 @@ describe('a bulk replay', () => {
     for (let i = 0; i < 6; i++) await failed(id);
     const [whole, canary] = [await start(id), await start(id, { canary: true })];
     await stepReplay(store, canary, time.nowMs);
-    await deleteSubscription(store, id, time.nowMs, anna);
+    await deleteSubscription(store, id, time.nowMs, { operator: anna });
     await clearDeletedSubscription(store, id, await deletionOf(store, id));
     time.nowMs += 1;
     await subscribe({ id });

@@ -12,7 +12,6 @@ import {
   replayableUntilMs,
   StorageUnavailable,
 } from '@posthorn/core';
-import type { AuditNote } from '../audit.ts';
 import {
   keptWhileUnfinishedMs,
   loadEntries,
@@ -39,7 +38,7 @@ export async function replayDelivery(
   store: Store,
   failed: StoredDelivery,
   nowMs: number,
-  audit: AuditNote,
+  operator: string,
   nonce = randomBytes(16).toString('base64url'),
 ): Promise<{ refused: ReplayRefusal } | { deliveryId: string }> {
   const { event, subscriptionId } = failed;
@@ -57,7 +56,7 @@ export async function replayDelivery(
     nowMs,
     ...streamLimits(store, nowMs),
     retentionMs: store.retentionMs,
-    auditEntry: { ...audit, action: 'delivery.replayed', subscriptionId, deliveryId: failed.id, detail },
+    auditEntry: { operator, action: 'delivery.replayed', subscriptionId, deliveryId: failed.id, detail },
   });
   if (result === 'pending' || result === 'held' || result === 'without_first_job') return { deliveryId: id };
   return { refused: result === 'none' ? 'not_active' : result };
@@ -124,7 +123,7 @@ export async function startReplay(
   store: Store,
   wanted: WantedReplay,
   nowMs: number,
-  audit: AuditNote,
+  operator: string,
 ): Promise<Replay | 'no_subscription' | 'not_active'> {
   const { subscriptionId, fromMs, canary, accepted } = wanted;
   const toMs = Math.min(wanted.toMs, await lastCovered(store, subscriptionId, nowMs));
@@ -145,8 +144,8 @@ export async function startReplay(
     isAccepted: accepted !== undefined,
     nowMs,
     retentionMs: store.retentionMs,
-    auditEntry: { ...audit, action, subscriptionId, replayId: id, detail },
-    fields: fieldList({ ...times, ...counts, ...given, operator: audit.operator ?? '' }),
+    auditEntry: { operator, action, subscriptionId, replayId: id, detail },
+    fields: fieldList({ ...times, ...counts, ...given, operator }),
   });
   if (result !== 'started') return result;
   const [replay] = await loadReplays(store, [id]);

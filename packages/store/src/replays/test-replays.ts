@@ -4,7 +4,7 @@ import { type CreatedDelivery, listDeliveries, loadReplays, startReplay, stepRep
 import { recordVerdict } from '../test-attempts.ts';
 import { deliver, loadOne, store, time } from '../test-deliveries.ts';
 
-export const anna = { operator: 'anna' };
+export const anna = 'anna';
 
 /** Stores an event and its delivery to a subscription; resolves with the delivery's id. */
 export async function deliverTo(subscriptionId: string): Promise<string> {
