@@ -76,8 +76,8 @@ export async function changeInSlices<T>(
   return list;
 }
 
-/** The position of the first item of a list for which `isAfter` holds; it holds for all items after that. */
-function positionIn<T>(list: readonly T[], isAfter: (item: T) => boolean): number {
+/** The position of the first item of a list for which `isAfter` holds; it must hold for all items after that too. */
+export function positionIn<T>(list: readonly T[], isAfter: (item: T) => boolean): number {
   let [from, to] = [0, list.length];
   while (from < to) {
     const middle = (from + to) >> 1;

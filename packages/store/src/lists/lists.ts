@@ -35,7 +35,7 @@ import { loadReplays } from '../replays/replay-record.ts';
 import { replaysOfAll } from '../replays/replays.ts';
 import type { Store } from '../store.ts';
 import { loadSubscriptions, type StoredSubscription } from '../subscriptions/subscriptions.ts';
-import { sortInSlices, walkInSlices } from './in-slices.ts';
+import { positionIn, sortInSlices } from './in-slices.ts';
 import {
   type Candidate,
   type Filter,
@@ -44,7 +44,6 @@ import {
   newestFirst,
   type Page,
   type PageRequest,
-  type Position,
   readPage,
   type Source,
   type TimeRange,
@@ -173,13 +172,8 @@ function eventSource(store: Store, eventId: string, only: Filter<Delivery, 'subs
   const read: Source['read'] = async (after, count) => {
     candidates ??= candidatesOf(store, eventId, only);
     const all = await candidates;
-    return await walkInSlices<Position, Candidate>(
-      () => all,
-      after,
-      newestFirst,
-      () => true,
-      count,
-    );
+    const start = after === undefined ? 0 : positionIn(all, (candidate) => newestFirst(after, candidate) < 0);
+    return all.slice(start, start + count);
   };
   return { idForm: DELIVERY_ID, read };
 }
