@@ -64,8 +64,7 @@ export function openStore(
   const formatOptions = { readable: formats, identity, onMismatch, onWarning, settings: agreed };
   const format = new KnownFormat({ redis, prefix, partitions }, formatOptions);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
-  const lives = { retentionMs, succeededRetentionMs };
-  const store: Store = { redis, prefix, partitions, spansPartitions, ...lives, format };
+  const store: Store = { redis, prefix, partitions, spansPartitions, retentionMs, succeededRetentionMs, format };
   let state: State = 'waiting';
   const onError = reportUnavailable(redis, settings, { state: () => state, onWarning, onError: options.onError });
   redis.on('ready', () => {

@@ -14,13 +14,13 @@ export type AgreedSettings = Readonly<Record<string, string>>;
 /** Of the settings of a process, those that it registers. `RETRY_DELAYS` is one of workers only. */
 export function agreedSettings(settings: {
   RETENTION: number;
-  RETENTION_SUCCEEDED?: number;
+  RETENTION_SUCCEEDED: number;
   RETRY_DELAYS?: readonly number[];
 }): AgreedSettings {
   const { RETENTION, RETENTION_SUCCEEDED, RETRY_DELAYS } = settings;
   return {
     RETENTION: durationText(RETENTION),
-    ...(RETENTION_SUCCEEDED !== undefined && { RETENTION_SUCCEEDED: durationText(RETENTION_SUCCEEDED) }),
+    RETENTION_SUCCEEDED: durationText(RETENTION_SUCCEEDED),
     ...(RETRY_DELAYS && { RETRY_DELAYS: RETRY_DELAYS.map(durationText).join(',') }),
   };
 }

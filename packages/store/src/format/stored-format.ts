@@ -34,29 +34,29 @@ export interface ProcessIdentity {
   version: string;
 }
 
-export interface StoredFormat {
-  /** The format to write. Everything that this process may find can be older, or newer up to what it reads. */
-  current(): number;
+/** What everything else needs to know of it. */
+export type StoredFormat = Pick<KnownFormat, 'current' | 'confirm' | 'doubt'>;
+
+interface FormatOptions {
+  readable: FormatRange;
+  identity: ProcessIdentity | undefined;
+  /** Called once if this process can't work with what is stored any more. */
+  onMismatch: (error: StartError) => void;
   /**
-   * Undefined while what is known is recent. Otherwise resolves once it is, and rejects if this process can't read what
-   * is stored, or Redis has lost it. `prefix`: that of the partition to be used.
+   * Called each time when Redis has lost the record, or the data of a partition, and once for each other value of
+   * `settings` that a running process has.
    */
-  confirm(prefix?: string): Promise<void> | undefined;
-  /** To be called when Redis may have other data than before: what is known is no longer recent. */
-  doubt(): void;
+  onWarning: (text: string) => void;
+  settings: AgreedSettings;
 }
 
 /**
  * The stored format as one process knows it. A process without an identity (a tool, a test) is not registered, and
  * reads the format once.
  */
-export class KnownFormat implements StoredFormat {
+export class KnownFormat {
   readonly #store: Pick<Store, 'redis' | 'prefix' | 'partitions'>;
-  readonly #readable: FormatRange;
-  readonly #identity: ProcessIdentity | undefined;
-  readonly #onMismatch: (error: StartError) => void;
-  readonly #onWarning: (text: string) => void;
-  readonly #settings: AgreedSettings | undefined;
+  readonly #options: FormatOptions;
   readonly #compareSettings: ReturnType<typeof createSettingsComparison>;
   readonly #lostPartitions: LostPartitions;
   readonly #leaving = new AbortController();
@@ -69,37 +69,24 @@ export class KnownFormat implements StoredFormat {
   #mismatch: StartError | undefined;
   #refreshing: Promise<void> | undefined;
 
-  /**
-   * `onMismatch` is called once if this process can't work with what is stored any more, `onWarning` each time when
-   * Redis has lost the record, or the data of a partition, and once for each other value of `settings` that a running
-   * process has.
-   */
-  constructor(
-    store: Pick<Store, 'redis' | 'prefix' | 'partitions'>,
-    options: {
-      readable: FormatRange;
-      identity: ProcessIdentity | undefined;
-      onMismatch: (error: StartError) => void;
-      onWarning: (text: string) => void;
-      settings?: AgreedSettings;
-    },
-  ) {
+  constructor(store: Pick<Store, 'redis' | 'prefix' | 'partitions'>, options: FormatOptions) {
     this.#store = store;
-    this.#readable = options.readable;
-    this.#identity = options.identity;
-    this.#onMismatch = options.onMismatch;
-    this.#onWarning = options.onWarning;
-    this.#settings = options.settings;
-    this.#compareSettings = createSettingsComparison(store, options.settings ?? {}, options.onWarning);
+    this.#options = options;
+    this.#compareSettings = createSettingsComparison(store, options.settings, options.onWarning);
     this.#lostPartitions = createLostPartitions(store);
   }
 
+  /** The format to write. Everything that this process may find can be older, or newer up to what it reads. */
   current(): number {
     return this.#current;
   }
 
+  /**
+   * Undefined while what is known is recent. Otherwise resolves once it is, and rejects if this process can't read what
+   * is stored, or Redis has lost it. `prefix`: that of the partition to be used.
+   */
   confirm(prefix?: string): Promise<void> | undefined {
-    if (this.#identity === undefined) return undefined;
+    if (this.#options.identity === undefined) return undefined;
     // Also after the clock was set back.
     if (Math.abs(Date.now() - this.#confirmedAtMs) < TRUST_MS) return this.#confirmPartition(prefix);
     return this.#refreshOnce().then(() => this.#confirmPartition(prefix));
@@ -138,17 +125,18 @@ export class KnownFormat implements StoredFormat {
    */
   async join(isEmpty = false): Promise<boolean> {
     const { redis, prefix, partitions } = this.#store;
-    const version = this.#identity?.version ?? '';
+    const { identity, readable } = this.#options;
+    const version = identity?.version ?? '';
     const sentAtMs = Date.now();
     const doubts = this.#doubts;
     const found = await runScript({ redis }, 'joinInstallation', installationKey(prefix), {
-      id: this.#identity?.id,
+      id: identity?.id,
       state: this.#state(),
       isEmpty,
       known: this.#begunAt,
       partitions,
       version,
-      ...this.#readable,
+      ...readable,
     });
     if (found === undefined) this.#refuse(`the record of this installation (${installationKey(prefix)})`);
     const aheadMs = Date.now() - found.redisMs;
@@ -158,7 +146,7 @@ export class KnownFormat implements StoredFormat {
       const what = aheadMs > 0 ? 'what is held or waits for a retry would be due' : 'what it stores would expire';
       throw new StorageUnavailable(`the clock of this process is ${difference}, so ${what} too soon`);
     }
-    const reason = describeMismatch(found, this.#readable, { prefix, version });
+    const reason = describeMismatch(found, readable, { prefix, version });
     if (reason !== undefined) this.#mismatch = new StartError(reason, EXIT_MISMATCH);
     else if (found.partitions !== partitions)
       this.#mismatch = new StartError(
@@ -173,7 +161,7 @@ export class KnownFormat implements StoredFormat {
     this.#begunAt = found.begunAt;
     this.#isGone = false;
     if (doubts === this.#doubts) this.#confirmedAtMs = sentAtMs;
-    if (this.#identity !== undefined) await this.#compareSettings(found.registrations);
+    if (identity !== undefined) await this.#compareSettings(found.registrations);
     return found.hasOthers;
   }
 
@@ -187,14 +175,14 @@ export class KnownFormat implements StoredFormat {
       'the data are back: start Redis on the right folder, or restore a backup (docs/redis.md). Start or restart no app ' +
       'before that. To begin without the data, restart all apps.';
     this.doubt();
-    if (!this.#isGone) this.#onWarning(reason);
+    if (!this.#isGone) this.#options.onWarning(reason);
     this.#isGone = true;
     throw new StorageUnavailable(reason);
   }
 
   /** Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. */
   async keepUp(onError: (error: Error) => void): Promise<void> {
-    while (this.#identity !== undefined && this.#mismatch === undefined) {
+    while (this.#options.identity !== undefined && this.#mismatch === undefined) {
       await wait(REFRESH_EVERY_MS, undefined, { signal: this.#leaving.signal, ref: false }).catch(() => undefined);
       if (this.#leaving.signal.aborted) return;
       await this.#refreshOnce().catch((error: Error) => {
@@ -206,10 +194,10 @@ export class KnownFormat implements StoredFormat {
 
   async leave(): Promise<void> {
     this.#leaving.abort();
-    if (this.#identity === undefined || this.#mismatch !== undefined) return;
+    if (this.#options.identity === undefined || this.#mismatch !== undefined) return;
     const { redis, prefix } = this.#store;
     // A process that can't say goodbye is gone after a while.
-    await redis.hdel(installationKey(prefix), PROCESS_FIELD + this.#identity.id).catch(() => undefined);
+    await redis.hdel(installationKey(prefix), PROCESS_FIELD + this.#options.identity.id).catch(() => undefined);
   }
 
   #refreshOnce(): Promise<void> {
@@ -226,21 +214,15 @@ export class KnownFormat implements StoredFormat {
     try {
       await this.join();
     } catch (error) {
-      if (error instanceof StartError) this.#onMismatch(error);
+      if (error instanceof StartError) this.#options.onMismatch(error);
       throw error;
     }
   }
 
   /** What other processes learn of this one. */
   #state(): string {
-    const { app, version } = this.#identity ?? {};
-    return JSON.stringify({
-      app,
-      version,
-      host: hostname(),
-      pid: process.pid,
-      settings: this.#settings,
-      ...this.#readable,
-    });
+    const { identity, settings, readable } = this.#options;
+    const { app, version } = identity ?? {};
+    return JSON.stringify({ app, version, host: hostname(), pid: process.pid, settings, ...readable });
   }
 }
