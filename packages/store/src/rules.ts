@@ -17,12 +17,12 @@ export interface Rules {
 }
 
 /** Stores the workers' rules for the other apps. */
-export async function announceRules(store: Store, rules: Rules): Promise<void> {
+export async function announceRules(store: Store, rules: Record<keyof Rules, number>): Promise<void> {
   await store.redis.hset(installationKey(store.prefix), {
     max_attempts: rules.maxAttempts,
     pause_after: rules.pauseAfter,
-    attempt_timeout: rules.attemptTimeoutMs ?? '',
-    release_rate: rules.releaseRate ?? '',
+    attempt_timeout: rules.attemptTimeoutMs,
+    release_rate: rules.releaseRate,
   });
 }
 

@@ -1,17 +1,24 @@
 /** Erases one event that an erasure has found: first its deliveries, then its payload. */
-import { type Erasure, type EventRef, isFinished, partitionOf, StorageUnavailable } from '@posthorn/core';
-import type { StoredDelivery } from '../deliveries/delivery-record.ts';
-import type { StoredEvent } from '../events/event-record.ts';
-import { loadEvent } from '../events/events.ts';
-import type { Store } from '../store.ts';
 import {
-  deliveriesToErase,
-  eraseDeliveries,
-  eraseEvent,
-  forgetEvent,
-  isFanningOut,
-  lookLater,
-} from './erasure-events.ts';
+  chunksOf,
+  type Erasure,
+  type EventRef,
+  isFinished,
+  partitionOf,
+  type SearchTerm,
+  StorageUnavailable,
+  sessionFacts,
+  termsOf,
+} from '@posthorn/core';
+import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from '../deliveries/delivery-record.ts';
+import { deliveryIdsOf } from '../events/deliveries-of-event.ts';
+import { encodeErased, type StoredEvent } from '../events/event-record.ts';
+import { keepEvent, loadEvent, prefixOfEvent } from '../events/events.ts';
+import { entriesToRemove } from '../events/search-index.ts';
+import * as keys from '../keys.ts';
+import { runScript } from '../scripts.ts';
+import type { Store } from '../store.ts';
+import { DELIVERIES_AT_ONCE } from './erasure-events.ts';
 
 /** A worker has one of its jobs, or ingest makes more deliveries: looked at again after this. */
 const SOON_MS = 1_000;
@@ -91,3 +98,91 @@ async function hasUnsent(store: Store, stored: StoredEvent): Promise<boolean> {
 }
 
 const isUnsent = ({ status }: StoredDelivery) => !isFinished(status);
+
+/**
+ * All deliveries of an event, replays included, in parts of some hundred. Their ids follow from the event and its
+ * subscriptions.
+ */
+async function* deliveriesToErase(
+  store: Store,
+  { ref, subscriptionIds }: StoredEvent,
+): AsyncGenerator<StoredDelivery[]> {
+  for (const part of chunksOf(subscriptionIds, DELIVERIES_AT_ONCE)) {
+    yield await loadExisting(store, await deliveryIdsOf(store, ref, part));
+  }
+}
+
+/** Leaves an event of an erasure until `atMs`. */
+async function lookLater(store: Store, id: string, event: EventRef, atMs: number): Promise<void> {
+  await store.redis.zadd(keys.erasureEventsKey(prefixOfEvent(store, event), id), 'XX', atMs, event);
+}
+
+/** Forgets an event of an erasure that has nothing to erase any more. */
+async function forgetEvent(store: Store, id: string, event: EventRef): Promise<void> {
+  await store.redis.zrem(keys.erasureEventsKey(prefixOfEvent(store, event), id), event);
+}
+
+/** Whether deliveries of an event may still be made: its fan-out is not confirmed. */
+async function isFanningOut(store: Store, event: EventRef): Promise<boolean> {
+  return (await store.redis.zscore(keys.fanningOutKey(prefixOfEvent(store, event)), event)) !== null;
+}
+
+/**
+ * Marks deliveries of one event and one partition as erased; with `endsUnsent`, ends those that are unfinished first,
+ * unless a worker has their job: its outcome is recorded first. Returns how many are unfinished. May be repeated.
+ */
+export async function eraseDeliveries(
+  store: Store,
+  partition: number,
+  deliveries: readonly StoredDelivery[],
+  endsUnsent: boolean,
+  nowMs: number,
+): Promise<number> {
+  const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
+  const unsent = endsUnsent ? deliveries.find(isUnsent) : undefined;
+  // Its id stays known for longer than the delivery: a new event with the same id would find the delivery in its place.
+  if (unsent) await keepEvent(store, unsent.event, expiresAtMs);
+  let left = 0;
+  for (const part of chunksOf(deliveries, DELIVERIES_AT_ONCE)) {
+    left += await runScript(store, 'eraseDeliveries', keys.partitionPrefix(store, partition), {
+      endsUnsent,
+      nowMs,
+      expiresAtMs,
+      retentionMs: store.retentionMs,
+      deliveries: part.map(({ id }) => ({ id })),
+    });
+  }
+  return left;
+}
+
+/**
+ * Erases the payload of an event all of whose deliveries are marked, and counts them. Counts once if it is repeated.
+ */
+export async function eraseEvent(
+  store: Store,
+  id: string,
+  stored: StoredEvent,
+  counts: { deliveries: number; ended: number; responses: number },
+  nowMs: number,
+): Promise<void> {
+  const { ref, event } = stored;
+  await runScript(store, 'eraseEvent', prefixOfEvent(store, ref), {
+    id,
+    event: ref,
+    text: encodeErased(stored, nowMs),
+    ...entriesToRemove(store, stored, indexedTerms(event)),
+    ...counts,
+  });
+}
+
+/**
+ * The terms that an event was indexed under. None if its data are no JSON: its entries then expire with their lists.
+ */
+function indexedTerms(event: StoredEvent['event']): SearchTerm[] {
+  try {
+    return termsOf(sessionFacts(event));
+  } catch (error) {
+    if (error instanceof SyntaxError) return [];
+    throw error;
+  }
+}

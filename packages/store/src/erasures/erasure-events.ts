@@ -1,4 +1,4 @@
-/** Finds the events of an erasure, without an index; the steps by which erase-found-event.ts erases one. */
+/** Finds the events of an erasure, without an index, and keeps a list of those to erase. */
 import {
   chunksOf,
   ENVIRONMENTS,
@@ -11,21 +11,14 @@ import {
   isFinished,
   jointRef,
   type SearchTerm,
-  sessionFacts,
-  termsOf,
 } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { decodeNamed, loadReadable, separate, UnreadableRecord } from '../decode-named.ts';
-import {
-  keptWhileUnfinishedMs,
-  loadDeliveries,
-  loadExisting,
-  type StoredDelivery,
-} from '../deliveries/delivery-record.ts';
+import { loadDeliveries } from '../deliveries/delivery-record.ts';
 import { deliveryIdsOf } from '../events/deliveries-of-event.ts';
-import { encodeErased, type StoredEvent } from '../events/event-record.ts';
-import { keepEvent, loadExactly, parsingWeight, prefixOfEvent, refsOf } from '../events/events.ts';
-import { entriesToRemove, sessionWith } from '../events/search-index.ts';
+import type { StoredEvent } from '../events/event-record.ts';
+import { loadExactly, parsingWeight, prefixOfEvent, refsOf } from '../events/events.ts';
+import { sessionWith } from '../events/search-index.ts';
 import * as keys from '../keys.ts';
 import { visitInSlices } from '../lists/in-slices.ts';
 import { streamLimits } from '../lists/stream-limits.ts';
@@ -40,7 +33,7 @@ const EVENTS_AT_ONCE = 25;
  * Subscriptions of an event whose deliveries are loaded at once, and deliveries changed by one script: a few
  * milliseconds of Redis.
  */
-const DELIVERIES_AT_ONCE = 100;
+export const DELIVERIES_AT_ONCE = 100;
 /**
  * Events that can't be read are beside those to erase, in the partition that looks for them: `UNREADABLE_MARK` and the
  * reference, with the time of the next try after `UNREADABLE_FROM_MS`. No event to erase is due so late, so none of
@@ -334,19 +327,6 @@ function matcherOf({ field, value, environment }: Erased): (stored: StoredEvent)
   };
 }
 
-/**
- * All deliveries of an event, replays included, in parts of some hundred. Their ids follow from the event and its
- * subscriptions.
- */
-export async function* deliveriesToErase(
-  store: Store,
-  { ref, subscriptionIds }: StoredEvent,
-): AsyncGenerator<StoredDelivery[]> {
-  for (const part of chunksOf(subscriptionIds, DELIVERIES_AT_ONCE)) {
-    yield await loadExisting(store, await deliveryIdsOf(store, ref, part));
-  }
-}
-
 async function countDeliveries(store: Store, stored: StoredEvent): Promise<{ deliveries: number; unsent: number }> {
   const counts = { deliveries: 0, unsent: 0 };
   const load = (ids: string[]) => loadDeliveries(store, ids);
@@ -371,79 +351,4 @@ export async function eventsToErase(
 ): Promise<EventRef[]> {
   const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
   return (await store.redis.zrangebyscore(key, '-inf', nowMs, 'LIMIT', 0, limit)) as EventRef[];
-}
-
-/** Leaves an event of an erasure until `atMs`. */
-export async function lookLater(store: Store, id: string, event: EventRef, atMs: number): Promise<void> {
-  await store.redis.zadd(keys.erasureEventsKey(prefixOfEvent(store, event), id), 'XX', atMs, event);
-}
-
-/** Forgets an event of an erasure that has nothing to erase any more. */
-export async function forgetEvent(store: Store, id: string, event: EventRef): Promise<void> {
-  await store.redis.zrem(keys.erasureEventsKey(prefixOfEvent(store, event), id), event);
-}
-
-/** Whether deliveries of an event may still be made: its fan-out is not confirmed. */
-export async function isFanningOut(store: Store, event: EventRef): Promise<boolean> {
-  return (await store.redis.zscore(keys.fanningOutKey(prefixOfEvent(store, event)), event)) !== null;
-}
-
-/**
- * Marks deliveries of one event and one partition as erased; with `endsUnsent`, ends those that are unfinished first,
- * unless a worker has their job: its outcome is recorded first. Returns how many are unfinished. May be repeated.
- */
-export async function eraseDeliveries(
-  store: Store,
-  partition: number,
-  deliveries: readonly StoredDelivery[],
-  endsUnsent: boolean,
-  nowMs: number,
-): Promise<number> {
-  const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
-  const unsent = endsUnsent ? deliveries.find(({ status }) => !isFinished(status)) : undefined;
-  // Its id stays known for longer than the delivery: a new event with the same id would find the delivery in its place.
-  if (unsent) await keepEvent(store, unsent.event, expiresAtMs);
-  let left = 0;
-  for (const part of chunksOf(deliveries, DELIVERIES_AT_ONCE)) {
-    left += await runScript(store, 'eraseDeliveries', keys.partitionPrefix(store, partition), {
-      endsUnsent,
-      nowMs,
-      expiresAtMs,
-      retentionMs: store.retentionMs,
-      deliveries: part.map(({ id }) => ({ id })),
-    });
-  }
-  return left;
-}
-
-/**
- * Erases the payload of an event all of whose deliveries are marked, and counts them. Counts once if it is repeated.
- */
-export async function eraseEvent(
-  store: Store,
-  id: string,
-  stored: StoredEvent,
-  counts: { deliveries: number; ended: number; responses: number },
-  nowMs: number,
-): Promise<void> {
-  const { ref, event } = stored;
-  await runScript(store, 'eraseEvent', prefixOfEvent(store, ref), {
-    id,
-    event: ref,
-    text: encodeErased(stored, nowMs),
-    ...entriesToRemove(store, stored, indexedTerms(event)),
-    ...counts,
-  });
-}
-
-/**
- * The terms that an event was indexed under. None if its data are no JSON: its entries then expire with their lists.
- */
-function indexedTerms(event: StoredEvent['event']): SearchTerm[] {
-  try {
-    return termsOf(sessionFacts(event));
-  } catch (error) {
-    if (error instanceof SyntaxError) return [];
-    throw error;
-  }
 }

@@ -13,7 +13,8 @@ import {
 } from '@posthorn/core';
 import { testRedisUrl } from '@posthorn/testing';
 import { deliveryOfJob } from '../deliveries/jobs.ts';
-import { eraseEvent, findNextEvents, placeToGoOn } from '../erasures/erasure-events.ts';
+import { eraseEvent } from '../erasures/erase-found-event.ts';
+import { findNextEvents, placeToGoOn } from '../erasures/erasure-events.ts';
 import {
   beginAttempt,
   createDeliveries,

@@ -1,7 +1,7 @@
 /** A rehearsal says what a bulk replay would do, and changes nothing: on a real Redis. */
 import { describe, expect, it, jest } from '@jest/globals';
 import { eventRef, partitionOf } from '@posthorn/core';
-import { eraseDeliveries } from '../erasures/erasure-events.ts';
+import { eraseDeliveries } from '../erasures/erase-found-event.ts';
 import { rehearseReplay, replayDelivery } from '../index.ts';
 import { deliver, event, loadOne, store, subscribe, time } from '../test-deliveries.ts';
 import { RETENTION } from '../test-store.ts';
