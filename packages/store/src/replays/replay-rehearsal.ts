@@ -39,7 +39,7 @@ export async function rehearseReplay(
   const key = keys.failedKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
   const read = (after: Position | undefined, count: number) =>
     scanSortedSet(store, key, { order: 'oldest_first', after, count, fromMs, toMs });
-  const counts = { replayable: 0, under_way: 0, too_late: 0 };
+  const counts = { count: 0, underWay: 0, tooLate: 0 };
   const labels = new Map<string, number>();
   /** By the event's first delivery: a replay sends an event once, however many failed deliveries it has. */
   const replayed = new Set<string>();
@@ -56,32 +56,27 @@ export async function rehearseReplay(
     const fates = await Promise.all(covered.map((failed) => fateOf(store, failed, nowMs)));
     for (const [i, failed] of covered.entries()) {
       const first = deliveryId(failed.event, subscriptionId);
-      const fate = fates[i] === 'replayable' && replayed.has(first) ? 'under_way' : (fates[i] ?? 'too_late');
+      const fate = fates[i] === 'count' && replayed.has(first) ? 'underWay' : (fates[i] ?? 'tooLate');
       counts[fate] += 1;
-      if (fate === 'replayable') replayed.add(first);
+      if (fate === 'count') replayed.add(first);
       countLabel(labels, failed);
     }
     after = found.at(-1);
     isComplete = found.length < count || (count === left && (await read(after, 1)).length === 0);
   }
   const [error = null] = [...labels].sort(([, a], [, b]) => b - a).map(([label]) => label);
-  const { replayable: count, under_way: underWay, too_late: tooLate } = counts;
-  return { count, underWay, tooLate, isComplete, error };
+  return { ...counts, isComplete, error };
 }
 
-/** What a replay would do with one failed delivery. */
-async function fateOf(
-  store: Store,
-  failed: StoredDelivery,
-  nowMs: number,
-): Promise<'replayable' | 'under_way' | 'too_late'> {
-  if (refusalOf(store, failed, nowMs)) return 'too_late';
+/** The count of a `Rehearsal` that a failed delivery belongs to. */
+async function fateOf(store: Store, failed: StoredDelivery, nowMs: number): Promise<'count' | 'underWay' | 'tooLate'> {
+  if (refusalOf(store, failed, nowMs)) return 'tooLate';
   const [exists, isUnderWay] = await Promise.all([
     store.redis.exists(keys.eventKey(prefixOfEvent(store, failed.event), failed.event)),
     isReplayed(store, failed),
   ]);
-  if (exists === 0) return 'too_late';
-  return isUnderWay ? 'under_way' : 'replayable';
+  if (exists === 0) return 'tooLate';
+  return isUnderWay ? 'underWay' : 'count';
 }
 
 function countLabel(labels: Map<string, number>, { attempts }: StoredDelivery): void {
