@@ -1,4 +1,4 @@
-/** Lists of deliveries, subscriptions, bulk replays and erasures, newest first, a page at a time, from indexes alone. */
+/** Lists of deliveries, subscriptions, bulk replays and erasures, newest first, in pages, from indexes alone. */
 import {
   chunksOf,
   DELIVERY_ID,

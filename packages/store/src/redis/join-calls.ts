@@ -25,11 +25,11 @@ interface Line<T, R> {
 
 /**
  * Returns a function that gathers what it is called with in one turn of the event loop, and calls `run` with all of it,
- * in the order of the calls, and with the last one. `run` returns a result for each. It gets at most `max` items at once, with at most
- * `maxDeliveries` deliveries together; in Redis Cluster only those of one partition, which `prefixOf` says. What `run`
- * does may be repeated. After an error that one item alone may have caused, each is run alone, so that it does not hold
- * up the others. With `early`, so many items with as many deliveries do not wait for the end of the turn, unless that
- * many scripts are in flight: Redis works while this process begins the next ones.
+ * in the order of the calls, and with the last one. `run` returns a result for each. It gets at most `max` items at
+ * once, with at most `maxDeliveries` deliveries together; in Redis Cluster only those of one partition, which
+ * `prefixOf` says. What `run` does may be repeated. After an error that one item alone may have caused, each is run
+ * alone, so that it does not hold up the others. With `early`, so many items with as many deliveries do not wait for
+ * the end of the turn, unless that many scripts are in flight: Redis works while this process begins the next ones.
  */
 export function joinCalls<T, R>(options: {
   max: number;
