@@ -429,7 +429,7 @@ describe('posthorn', () => {
     expect(out).toMatch(
       new RegExp(`^ {2}id=${one.id} status=paused failing since=- held=1 url=${to.url} verdict=`, 'm'),
     );
-    expect(out).toMatch(/^workers:\n {2}process=\S+ in flight=0 of 100$/m);
+    expect(out).toMatch(/^workers:\n {2}process=\S+ in flight=\d+ of 100$/m);
     to.answerWith(() => undefined);
     expect((await posthorn(['resume', one.id])).out).toContain('active (resuming)');
     expect(out).toMatch(/^memory of Redis +\d+ of \d+ MiB, \d+ %$/m);
