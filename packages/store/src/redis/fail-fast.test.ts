@@ -69,3 +69,52 @@ it('says why the connection can not be established', async () => {
     return error instanceof Error && error.message === refused;
   });
 });
+
+it('sends nothing behind a command that has failed, also after a reconnect, until Redis keeps up again', async () => {
+  const got: string[] = [];
+  let owed = '';
+  let isSlow = false;
+  const slow = createServer((socket) => {
+    socket.on('data', (chunk) => {
+      const names = chunk
+        .toString()
+        .split(/\*\d+\r\n/)
+        .slice(1);
+      for (const name of names) got.push(/\r\n(\w+)\r\n/.exec(name)?.[1] ?? '');
+      const replies = names.map((text) => (/\r\ninfo\r\n/i.test(text) ? '$9\r\nloading:0\r\n' : '+OK\r\n')).join('');
+      if (isSlow) owed += replies;
+      else socket.write(replies);
+    });
+    latest = socket;
+  });
+  let latest: Socket | undefined;
+  await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve));
+  const { port } = slow.address() as AddressInfo;
+  const client = connectRedis({ REDIS_URL: `redis://127.0.0.1:${port}` }, { failFastAfterMs: 50 }) as Redis;
+  client.on('error', () => undefined);
+  const messageOf = (sent: Promise<unknown>) => sent.then(String, (error: Error) => error.message);
+  try {
+    await eventually('it to work', async () => (await messageOf(client.set('key', '1'))) === 'OK');
+    isSlow = true;
+    expect(await messageOf(client.get('slow'))).toBe('Command timed out');
+    got.length = 0;
+    expect(await messageOf(client.set('key', '2'))).toBe('Redis has not replied to an earlier command in time.');
+    expect(got).not.toContain('set');
+
+    isSlow = false;
+    latest?.write(owed);
+    await eventually('it to work', async () => (await messageOf(client.set('key', '3'))) === 'OK');
+
+    isSlow = true;
+    expect(await messageOf(client.get('slow'))).toBe('Command timed out');
+    isSlow = false;
+    got.length = 0;
+    latest?.destroy();
+    await eventually('it to work', async () => (await messageOf(client.set('key', '4'))) === 'OK');
+    expect(got).not.toContain('get');
+  } finally {
+    client.disconnect();
+    latest?.destroy();
+    await new Promise((resolve) => slow.close(resolve));
+  }
+});

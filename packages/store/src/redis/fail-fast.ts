@@ -1,6 +1,6 @@
 /** Makes commands fail in time while Redis is unavailable, for apps that have a caller waiting. */
 import { StorageUnavailable } from '@posthorn/core';
-import type { Cluster, Command, Redis } from 'ioredis';
+import { Cluster, type Command, type Redis } from 'ioredis';
 
 /** What ioredis sends while it connects: the handshake, and whether Redis still loads, or the Cluster is complete. */
 const OWN_COMMANDS = new Set(['auth', 'hello', 'select', 'client', 'readonly', 'info', 'cluster']);
@@ -9,9 +9,10 @@ const OWN_COMMANDS = new Set(['auth', 'hello', 'select', 'client', 'readonly', '
  * A command without a reply for `afterMs` fails. Once Redis has been disconnected for that long, or loads its data
  * after a restart, commands fail at once. Without this, ioredis queues unsent commands until Redis is ready:
  * indefinitely if a whole Cluster is gone, and in growing memory if no sentinel replies or Redis loads for minutes,
- * because callers retry.
+ * because callers retry. While a command that has failed is still without a reply, further ones fail at once too.
  */
 export function failFast(redis: Redis | Cluster, afterMs: number): void {
+  queueNoneBehindFailed(redis);
   let closedSinceMs = Number.POSITIVE_INFINITY;
   /** Why the last attempt to connect failed. */
   let reason: string | undefined;
@@ -38,5 +39,32 @@ export function failFast(redis: Redis | Cluster, afterMs: number): void {
     }
     command.setTimeout(afterMs);
     return send(command, ...more);
+  };
+}
+
+/**
+ * Fails commands at once while an earlier one on the same connection has failed and its reply is still to come. They
+ * would wait behind it, in growing memory if Redis, its disk or the network takes less than callers send; and Redis
+ * would go on with commands that nobody waits for long after it could keep up again.
+ */
+function queueNoneBehindFailed(redis: Redis | Cluster): void {
+  if (redis instanceof Cluster) {
+    redis.on('+node', queueNoneBehindFailed);
+    return;
+  }
+  const send = redis.sendCommand.bind(redis);
+  const hasFailed = (command: object) => 'isSettled' in command && command.isSettled === true;
+  redis.sendCommand = (command: Command, stream) => {
+    // A pipeline is sent as a whole, or replies would be taken for those of other commands.
+    if (stream) return send(command, stream);
+    // After a reconnect ioredis sends again what had no reply, failed commands too.
+    if (hasFailed(command)) return command.promise;
+    // Redis replies in order, so the first one has waited longest.
+    const first = redis.commandQueue.peekFront()?.command;
+    if (first && hasFailed(first)) {
+      command.reject(new StorageUnavailable('Redis has not replied to an earlier command in time.'));
+      return command.promise;
+    }
+    return send(command);
   };
 }
