@@ -1,4 +1,4 @@
-/** Shows a url of any length: a link to its subscription, in one line or with a button that copies it, or its beginning. */
+/** Shows a url of any length: its beginning, or a link to its subscription, in one line or with a button to copy it. */
 import { Copyable } from './code.tsx';
 import { Note, PageLink } from './layout.tsx';
 
