@@ -6,8 +6,8 @@ import { ChangeFailed, StorageUnavailable } from '@posthorn/core';
 const calls = new AsyncLocalStorage<{ scripts: number }>();
 
 /**
- * Makes a call. If it fails with `StorageUnavailable`, and every script that it has sent was refused by Redis, rejects
- * with `ChangeFailed`: nothing was changed.
+ * Makes a call. If it fails with `StorageUnavailable`, and Redis got none of its scripts or refused them, rejects with
+ * `ChangeFailed`: nothing was changed.
  */
 export async function knowingChanges<T>(call: () => Promise<T>): Promise<T> {
   const sent = { scripts: 0 };
@@ -19,7 +19,7 @@ export async function knowingChanges<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Sends a script that may change something, and counts it for the present call unless Redis refuses it. */
+/** Sends a script that may change something. Counts it for the present call, unless it was not sent or was refused. */
 export function countingChange<T>(send: () => Promise<T>): Promise<T> {
   const sent = calls.getStore();
   return sent ? count(sent, send) : send();

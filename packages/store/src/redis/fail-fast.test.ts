@@ -1,9 +1,10 @@
-/** What callers get while Redis loads its data after a restart. */
+/** What callers get while Redis loads its data after a restart, is away, or is slow. */
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { StorageUnavailable } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
-import type { Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { connectRedis } from './connect-redis.ts';
 
 let isLoading: boolean;
@@ -70,51 +71,127 @@ it('says why the connection can not be established', async () => {
   });
 });
 
-it('sends nothing behind a command that has failed, also after a reconnect, until Redis keeps up again', async () => {
+/** Confirms every command, and owes its replies while it is slow. As a Cluster, it is the only server. */
+async function slowServer() {
+  const sockets = new Map<Socket, string>();
   const got: string[] = [];
-  let owed = '';
   let isSlow = false;
+  let node = '';
+  const replyTo = (command: string): string => {
+    if (/\r\nslots\r\n/i.test(command)) return `*1\r\n*3\r\n:0\r\n:16383\r\n${node}`;
+    return /\r\ninfo\r\n/i.test(command) ? '$9\r\nloading:0\r\n' : '+OK\r\n';
+  };
   const slow = createServer((socket) => {
+    sockets.set(socket, '');
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
     socket.on('data', (chunk) => {
-      const names = chunk
+      const commands = chunk
         .toString()
         .split(/\*\d+\r\n/)
         .slice(1);
-      for (const name of names) got.push(/\r\n(\w+)\r\n/.exec(name)?.[1] ?? '');
-      const replies = names.map((text) => (/\r\ninfo\r\n/i.test(text) ? '$9\r\nloading:0\r\n' : '+OK\r\n')).join('');
-      if (isSlow) owed += replies;
+      for (const command of commands) got.push(/\r\n(\w+)\r\n/.exec(command)?.[1] ?? '');
+      const replies = commands.map(replyTo).join('');
+      if (isSlow) sockets.set(socket, (sockets.get(socket) ?? '') + replies);
       else socket.write(replies);
     });
-    latest = socket;
   });
-  let latest: Socket | undefined;
   await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve));
   const { port } = slow.address() as AddressInfo;
-  const client = connectRedis({ REDIS_URL: `redis://127.0.0.1:${port}` }, { failFastAfterMs: 50 }) as Redis;
-  client.on('error', () => undefined);
+  node = `*3\r\n$9\r\n127.0.0.1\r\n:${port}\r\n$40\r\n${'0'.repeat(40)}\r\n`;
+  return {
+    port,
+    got,
+    beSlow() {
+      got.length = 0;
+      isSlow = true;
+    },
+    keepUp() {
+      isSlow = false;
+      for (const [socket, owed] of sockets) {
+        socket.write(owed);
+        sockets.set(socket, '');
+      }
+    },
+    breakOff() {
+      isSlow = false;
+      for (const socket of sockets.keys()) socket.destroy();
+    },
+    close: () => new Promise((resolve) => slow.close(resolve)),
+  };
+}
+
+describe.each([
+  ['one Redis', (port: number) => ({ REDIS_URL: `redis://127.0.0.1:${port}` })],
+  [
+    'a Cluster',
+    (port: number) => ({ REDIS_URL: 'redis://localhost', REDIS_CLUSTER_NODES: [{ host: '127.0.0.1', port }] }),
+  ],
+])('a slow server of %s', (_, settingsOf) => {
+  let slow: Awaited<ReturnType<typeof slowServer>>;
+  let redis: Redis | Cluster;
+  beforeEach(async () => {
+    slow = await slowServer();
+    redis = connectRedis(settingsOf(slow.port), { failFastAfterMs: 50 });
+    redis.on('error', () => undefined);
+    await works();
+  });
+  afterEach(async () => {
+    redis.disconnect();
+    slow.breakOff();
+    await slow.close();
+  });
   const messageOf = (sent: Promise<unknown>) => sent.then(String, (error: Error) => error.message);
+  const works = () => eventually('it to work', async () => (await messageOf(redis.set('key', '1'))) === 'OK');
+  const owes = 'Redis has not replied to an earlier command in time.';
+
+  it('gets nothing behind a command that has failed, also after a reconnect, until it keeps up again', async () => {
+    slow.beSlow();
+    expect(await messageOf(redis.get('slow'))).toBe('Command timed out');
+    expect(await messageOf(redis.set('key', '2'))).toBe(owes);
+    expect(slow.got).not.toContain('set');
+
+    slow.keepUp();
+    await works();
+
+    slow.beSlow();
+    expect(await messageOf(redis.get('slow'))).toBe('Command timed out');
+    slow.got.length = 0;
+    slow.breakOff();
+    await works();
+    expect(slow.got).not.toContain('get');
+  });
+
+  it('gets nothing behind a command to it alone either, which fails in time like all others', async () => {
+    const [server] = redis instanceof Cluster ? redis.nodes() : [redis];
+    slow.beSlow();
+    expect(await messageOf(server!.time())).toBe('Command timed out');
+    expect(await messageOf(redis.set('key', '2'))).toBe(owes);
+    expect(slow.got).not.toContain('set');
+  });
+});
+
+it('says of a command that was never sent that nothing was changed', async () => {
+  const slow = await slowServer();
+  const redis = connectRedis({ REDIS_URL: `redis://127.0.0.1:${slow.port}` }, { failFastAfterMs: 50 }) as Redis;
+  redis.on('error', () => undefined);
+  const failureOf = (sent: Promise<unknown>) => sent.catch((error: unknown) => error);
   try {
-    await eventually('it to work', async () => (await messageOf(client.set('key', '1'))) === 'OK');
-    isSlow = true;
-    expect(await messageOf(client.get('slow'))).toBe('Command timed out');
-    got.length = 0;
-    expect(await messageOf(client.set('key', '2'))).toBe('Redis has not replied to an earlier command in time.');
-    expect(got).not.toContain('set');
-
-    isSlow = false;
-    latest?.write(owed);
-    await eventually('it to work', async () => (await messageOf(client.set('key', '3'))) === 'OK');
-
-    isSlow = true;
-    expect(await messageOf(client.get('slow'))).toBe('Command timed out');
-    isSlow = false;
-    got.length = 0;
-    latest?.destroy();
-    await eventually('it to work', async () => (await messageOf(client.set('key', '4'))) === 'OK');
-    expect(got).not.toContain('get');
+    await eventually('it to work', async () => (await failureOf(redis.set('key', '1'))) === 'OK');
+    slow.beSlow();
+    expect(await failureOf(redis.set('key', '2'))).toMatchObject({ message: 'Command timed out', isRefusal: false });
+    expect(await failureOf(redis.set('key', '3'))).toMatchObject({
+      message: 'Redis has not replied to an earlier command in time.',
+      isRefusal: true,
+    });
+    const closed = slow.close();
+    slow.breakOff();
+    await closed;
+    await eventually('it to be away', async () => {
+      const { message, isRefusal } = (await failureOf(redis.set('key', '4'))) as StorageUnavailable;
+      return isRefusal && message.startsWith('Connection is closed: connect ECONNREFUSED');
+    });
   } finally {
-    client.disconnect();
-    latest?.destroy();
-    await new Promise((resolve) => slow.close(resolve));
+    redis.disconnect();
   }
 });

@@ -1,6 +1,7 @@
 /** Makes commands fail in time while Redis is unavailable, for apps that have a caller waiting. */
 import { StorageUnavailable } from '@posthorn/core';
 import { Cluster, type Command, type Redis } from 'ioredis';
+import type { SentCommand } from './storage-errors.ts';
 
 /** What ioredis sends while it connects: the handshake, and whether Redis still loads, or the Cluster is complete. */
 const OWN_COMMANDS = new Set(['auth', 'hello', 'select', 'client', 'readonly', 'info', 'cluster']);
@@ -12,7 +13,8 @@ const OWN_COMMANDS = new Set(['auth', 'hello', 'select', 'client', 'readonly', '
  * because callers retry. While a command that has failed is still without a reply, further ones fail at once too.
  */
 export function failFast(redis: Redis | Cluster, afterMs: number): void {
-  queueNoneBehindFailed(redis);
+  if (redis instanceof Cluster) redis.on('+node', (node: Redis) => queueNoneBehindFailed(node, afterMs));
+  else queueNoneBehindFailed(redis, afterMs);
   let closedSinceMs = Number.POSITIVE_INFINITY;
   /** Why the last attempt to connect failed. */
   let reason: string | undefined;
@@ -32,10 +34,7 @@ export function failFast(redis: Redis | Cluster, afterMs: number): void {
     const isOwn = isConnected && OWN_COMMANDS.has(command.name);
     if (!isOwn && performance.now() - closedSinceMs > afterMs) {
       const closed = reason === undefined ? 'Connection is closed.' : `Connection is closed: ${reason}`;
-      command.reject(
-        new StorageUnavailable(isConnected ? 'Redis is not ready: it loads its data, or does not reply.' : closed),
-      );
-      return command.promise;
+      return refuse(command, isConnected ? 'Redis is not ready: it loads its data, or does not reply.' : closed);
     }
     command.setTimeout(afterMs);
     return send(command, ...more);
@@ -47,11 +46,7 @@ export function failFast(redis: Redis | Cluster, afterMs: number): void {
  * would wait behind it, in growing memory if Redis, its disk or the network takes less than callers send; and Redis
  * would go on with commands that nobody waits for long after it could keep up again.
  */
-function queueNoneBehindFailed(redis: Redis | Cluster): void {
-  if (redis instanceof Cluster) {
-    redis.on('+node', queueNoneBehindFailed);
-    return;
-  }
+function queueNoneBehindFailed(redis: Redis, afterMs: number): void {
   const send = redis.sendCommand.bind(redis);
   const hasFailed = (command: object) => 'isSettled' in command && command.isSettled === true;
   redis.sendCommand = (command: Command, stream) => {
@@ -61,10 +56,15 @@ function queueNoneBehindFailed(redis: Redis | Cluster): void {
     if (hasFailed(command)) return command.promise;
     // Redis replies in order, so the first one has waited longest.
     const first = redis.commandQueue.peekFront()?.command;
-    if (first && hasFailed(first)) {
-      command.reject(new StorageUnavailable('Redis has not replied to an earlier command in time.'));
-      return command.promise;
-    }
+    if (first && hasFailed(first)) return refuse(command, 'Redis has not replied to an earlier command in time.');
+    // A command to one server of a Cluster has no time limit yet.
+    command.setTimeout(afterMs);
     return send(command);
   };
+}
+
+/** Fails a command without sending it. Unless it was sent before, it is certain that it was not applied. */
+function refuse(command: SentCommand, message: string): Promise<unknown> {
+  command.reject(new StorageUnavailable(message, undefined, { isRefusal: !command.wasSent }));
+  return command.promise;
 }

@@ -34,6 +34,9 @@ export function typedError<E extends Error | null | undefined>(
   return new StorageUnavailable(messageOf(error), error, { isRefusal });
 }
 
+/** A command with a mark that it was sent. A property, since a set of all commands would cost each of them more. */
+export type SentCommand = Command & { wasSent?: boolean };
+
 /** Adds the key to the error of a key of another type, which does not say it. Scripts have several. */
 function nameKey<E extends Error | null | undefined>(error: E, { name, args }: Command): E {
   if (error?.message.startsWith('WRONGTYPE ') && !name.startsWith('eval')) error.message += ` (${name} ${args[0]})`;
@@ -83,9 +86,8 @@ function isUnavailable(error: Error): boolean {
 export function typeErrors<R extends Redis | Cluster>(redis: R): R {
   const { sendCommand, emit, connect, duplicate } = redis as Redis;
   const typed: Partial<Redis> = {
-    // The mark is a property: a set of all commands would cost each of them more. The client of a Cluster sends
-    // commands again by itself.
-    sendCommand(command: Command & { wasSent?: boolean }, ...more) {
+    // The client of a Cluster sends commands again by itself.
+    sendCommand(command: SentCommand, ...more) {
       const { reject, wasSent = redis instanceof Cluster } = command;
       command.wasSent = true;
       command.reject = (error) => reject(typedError(nameKey(error, command), wasSent));
