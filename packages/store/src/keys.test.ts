@@ -1,8 +1,9 @@
 /** Each key of keys.ts is in the table of docs/architecture.md, and is checked at the start if its name is fixed. */
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { checkKeys } from './check-keys.ts';
+import { constantOf } from './constants.ts';
 import * as keys from './keys.ts';
 import type { Store } from './store.ts';
 
@@ -37,10 +38,12 @@ const examples = makers.flatMap(([name, make]) =>
 );
 
 /**
- * A key of the table: how it begins (`P`, `P0` or `<KEY_PREFIX>`), a pattern of the rest, its type as Redis says it.
+ * A key of the table: its prefix (`P`, `P0` or `<KEY_PREFIX>`), how the rest begins and a pattern of it, its type as
+ * Redis says it.
  */
 interface Documented {
   prefix: string;
+  begin: string;
   rest: RegExp;
   type: string;
 }
@@ -54,6 +57,7 @@ function documented(): Documented[] {
     const types = words.split(',').map((word) => word.trim().replace(/s$/, '').replace('sorted set', 'zset'));
     return Array.from(names.matchAll(/`(P0?|<KEY_PREFIX>)(:[^`]+)`/g), ([, prefix, name], i) => ({
       prefix: prefix!,
+      begin: name!.replace(/[<*].*/, ''),
       rest: new RegExp(`^${name!.replaceAll(/<[^>]+>|\*/g, '.+')}$`),
       type: types[i] ?? types.at(-1)!,
     }));
@@ -65,6 +69,17 @@ it('are in the table of docs/architecture.md, which has no others', () => {
   expect(examples.filter((key) => !patterns.some((pattern) => pattern.test(key)))).toEqual([]);
   // The rate limits' keys are spelled where they are used.
   expect(patterns.filter((pattern) => ![...examples, ':limit:x'].some((key) => pattern.test(key)))).toEqual([]);
+});
+
+it('begin like one of a partition where a script names them: not as one of another prefix, or of more parts', () => {
+  const begins = documented().flatMap(({ prefix, begin }) => (prefix === '<KEY_PREFIX>' ? [] : `prefix .. '${begin}'`));
+  const known = [...begins, constantOf('KEY_OPEN_REPLAYS')];
+  const isKnown = (word: string) => known.includes(constantOf(word));
+  const files = globSync('lua/**/*.lua', { cwd: import.meta.dirname });
+  const lua = files.map((file) => readFileSync(join(import.meta.dirname, file), 'utf8')).join('\n');
+  const words = lua.replace(/--.*/g, '').match(/\bKEY_\w+/g) ?? [];
+  expect(words.filter((word) => !isKnown(word))).toEqual([]);
+  expect(['KEY_SESSION', 'KEY_STATS', 'KEY_LEASE'].filter(isKnown)).toEqual([]);
 });
 
 it('are checked at the start if their names are fixed, in the partitions and for the type that the table says', async () => {
