@@ -39,7 +39,7 @@ export async function rehearseReplay(
   const key = keys.failedKey(keys.prefixOfSubscription(store, subscriptionId), subscriptionId);
   const read = (after: Position | undefined, count: number) =>
     scanSortedSet(store, key, { order: 'oldest_first', after, count, fromMs, toMs });
-  const counts = { count: 0, underWay: 0, tooLate: 0 };
+  const fateCounts = { replayable: 0, underWay: 0, tooLate: 0 };
   const labels = new Map<string, number>();
   /** By the event's first delivery: a replay sends an event once, however many failed deliveries it has. */
   const replayed = new Set<string>();
@@ -56,27 +56,32 @@ export async function rehearseReplay(
     const fates = await Promise.all(covered.map((failed) => fateOf(store, failed, nowMs)));
     for (const [i, failed] of covered.entries()) {
       const first = deliveryId(failed.event, subscriptionId);
-      const fate = fates[i] === 'count' && replayed.has(first) ? 'underWay' : (fates[i] ?? 'tooLate');
-      counts[fate] += 1;
-      if (fate === 'count') replayed.add(first);
+      const fate = fates[i] === 'replayable' && replayed.has(first) ? 'underWay' : (fates[i] ?? 'tooLate');
+      fateCounts[fate] += 1;
+      if (fate === 'replayable') replayed.add(first);
       countLabel(labels, failed);
     }
     after = found.at(-1);
     isComplete = found.length < count || (count === left && (await read(after, 1)).length === 0);
   }
   const [error = null] = [...labels].sort(([, a], [, b]) => b - a).map(([label]) => label);
-  return { ...counts, isComplete, error };
+  const { replayable: count, ...skipped } = fateCounts;
+  return { count, ...skipped, isComplete, error };
 }
 
-/** The count of a `Rehearsal` that a failed delivery belongs to. */
-async function fateOf(store: Store, failed: StoredDelivery, nowMs: number): Promise<'count' | 'underWay' | 'tooLate'> {
+/** What a replay would do with one failed delivery. */
+async function fateOf(
+  store: Store,
+  failed: StoredDelivery,
+  nowMs: number,
+): Promise<'replayable' | 'underWay' | 'tooLate'> {
   if (refusalOf(store, failed, nowMs)) return 'tooLate';
   const [exists, isUnderWay] = await Promise.all([
     store.redis.exists(keys.eventKey(prefixOfEvent(store, failed.event), failed.event)),
     isReplayed(store, failed),
   ]);
   if (exists === 0) return 'tooLate';
-  return isUnderWay ? 'underWay' : 'count';
+  return isUnderWay ? 'underWay' : 'replayable';
 }
 
 function countLabel(labels: Map<string, number>, { attempts }: StoredDelivery): void {
