@@ -69,7 +69,7 @@ function damageText(cause: unknown): string | undefined {
   if (cause instanceof UnreadableRecord)
     return `${cause.summary}; the log of the console says why. See "A record that can't be read" in docs/runbooks.md.`;
   if (cause instanceof Error && cause.name === 'ReplyError' && cause.message.startsWith('WRONGTYPE '))
-    return 'A key in Redis has another type than Posthorn gives it; the log of the console names it. See "A key that another program has written" in docs/runbooks.md.';
+    return 'A key in Redis has another type than Posthorn gives it; the log of the console names it, or the script that uses it. See "A key that another program has written" in docs/runbooks.md.';
   return undefined;
 }
 
