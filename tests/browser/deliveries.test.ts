@@ -449,12 +449,22 @@ describe('a bulk replay', () => {
     });
     await page.getByText('1,234 skipped: another replay is under way or has succeeded').waitFor();
     await page.unroute('**/v1/replay-batches/rpb_*');
-    await confirmed(page, 'Cancelled: nothing else begins.', () =>
-      page.getByRole('button', { name: 'Cancel' }).click(),
-    );
-    await page.getByRole('cell', { name: 'Cancelled' }).waitFor();
-    await page.getByRole('link', { name: receivers[1]!.url }).click();
+    const halted = page.getByRole('link', { name: receivers[1]!.url });
+    const others = page.getByRole('link', { name: 'The other addresses' });
+    await halted.click();
+    await others.click();
+    const cancelBatch = await holdBack(page, '**/v1/replay-batches/*/cancel');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
+    await halted.click();
+    await page.getByText('Halted: an attempt of the canary failed.').waitFor();
+    // The call that is under way is about the batch.
+    expect(await page.getByRole('button', { name: 'Cancel' }).isEnabled()).toBe(true);
+    await confirmed(page, 'Cancelled: nothing else begins.', async () => cancelBatch());
     await page.getByText('Cancelled after 5 of 8.').waitFor();
+    await others.click();
+    await page.getByRole('cell', { name: 'Cancelled' }).waitFor();
+    await halted.click();
     await page.getByRole('link', { name: 'The other addresses' }).click();
     await page.waitForURL('**/replays/rpb_*');
   });

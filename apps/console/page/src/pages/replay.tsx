@@ -37,7 +37,8 @@ export function ReplayPage() {
       }
       back={{ to: '/replays', label: 'Bulk replays' }}
       badge={data && <StatusBadge status={shownStatus(data)} />}
-      actions={data && <Decisions replay={data} path={path} />}
+      // Of another replay they are other buttons: a call that is under way is not about it.
+      actions={data && <Decisions key={path} replay={data} path={path} />}
     >
       <Loaded query={replay} what="bulk replay">
         {(loaded) => (
