@@ -204,6 +204,8 @@ describe('settings', () => {
   it('read trusted proxies as networks', () => {
     const load = (TRUSTED_PROXIES: string) => loadSettings(schema, { ...good, TRUSTED_PROXIES }).TRUSTED_PROXIES;
     expect(load('10.0.0.0/8, fd00::/8')).toEqual(['10.0.0.0/8', 'fd00::/8']);
-    for (const bad of ['10.0.0.1', '10.0.0.0/40', 'proxy', ',']) expect(() => load(bad)).toThrow(/TRUSTED_PROXIES/);
+    // ipaddr.js would read the last two as 0.0.0.10/8 and 8.0.0.0/8.
+    for (const bad of ['10.0.0.1', '10.0.0.0/40', 'proxy', ',', '10/8', '010.0.0.0/8'])
+      expect(() => load(bad)).toThrow(/TRUSTED_PROXIES/);
   });
 });

@@ -1,4 +1,5 @@
 /** The settings that all apps share. */
+import { isIP } from 'node:net';
 import { DAY_MS, isDecodable } from '@posthorn/core';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
@@ -28,7 +29,8 @@ const hostsAndPorts = parsedBy((text) => {
 const networks = parsedBy((text) => {
   const list = text.split(',').map((network) => network.trim());
   for (const network of list) ipaddr.parseCIDR(network);
-  return list;
+  // ipaddr.js, also in express, reads 10/8 as 0.0.0.10/8, and 010.0.0.0/8 as 8.0.0.0/8.
+  return list.every((network) => isIP(network.split('/', 1)[0] ?? '') !== 0) ? list : undefined;
 }, 'must be networks in CIDR form separated by commas, such as 10.0.0.0/8');
 
 /** How long what has succeeded is kept; `RETENTION` if that is shorter. */

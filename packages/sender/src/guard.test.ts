@@ -270,6 +270,10 @@ describe('URLs', () => {
       expect(error.cause).toMatchObject({ message: expect.stringContaining('ipaddr') });
     }
   });
+  it('refuses networks that ipaddr.js would read as others: 0.0.0.10/8, 8.0.0.0/8', () => {
+    for (const bad of ['10/8', '010.0.0.0/8', '0x0a.0.0.0/8'])
+      expect(() => parseNetworks(bad)).toThrow(`"${bad}" is not a network in CIDR form`);
+  });
   it('accepts a list of networks that is blank, or blank between its commas', () => {
     expect(parseNetworks(' ')).toEqual([]);
     expect(parseNetworks('10.0.0.0/8,, fd00::/8 ,')).toHaveLength(2);

@@ -24,7 +24,10 @@ export function listOf(text: string): string[] {
 export function parseNetworks(text: string): AllowedNetworks {
   return listOf(text).map((part) => {
     try {
-      return ipaddr.parseCIDR(part);
+      const network = ipaddr.parseCIDR(part);
+      // It reads 10/8 as 0.0.0.10/8, and 010.0.0.0/8 as 8.0.0.0/8.
+      if (isIP(part.split('/', 1)[0] ?? '') === 0) throw new Error(`ipaddr.js reads it as ${network.join('/')}`);
+      return network;
     } catch (cause) {
       throw new Error(`"${part}" is not a network in CIDR form, such as 10.0.0.0/8`, { cause });
     }
