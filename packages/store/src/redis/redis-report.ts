@@ -82,13 +82,17 @@ function reasonOf(error: Error | undefined, settings: RedisSettings): string | u
   return NO_REASON.test(message) ? undefined : message;
 }
 
+const RIGHTS_ADVICE = ' Give the user of REDIS_URL the rights listed in docs/redis.md.';
+
 /** What to do about a refusal; '' where the reason already says so, or it may be temporary. */
 function adviceOn(reason: string, error: Error | undefined): string {
   const isOfSentinel = error !== undefined && SENTINELS_FAILED.test(error.message);
   if (/^(WRONGPASS|NOAUTH|ERR invalid password|ERR .*\bAUTH\b)/.test(reason))
     return isOfSentinel ? ' Check REDIS_SENTINEL_PASSWORD.' : ' Check user and password in REDIS_URL.';
-  if (/^NOPERM|The user executing the script can't run|ACL failure in script/.test(reason))
-    return ' Give the user of REDIS_URL the rights listed in docs/redis.md.';
+  if (/^NOPERM/.test(reason)) return RIGHTS_ADVICE;
+  // Redis does not say which one.
+  if (/The user executing the script can't run|ACL failure in script/.test(reason))
+    return `${RIGHTS_ADVICE} \`ACL LOG\` of Redis names what it lacks.`;
   if (/\b(EMFILE|ENFILE)\b/.test(reason)) return ' Raise the limit of open files (ulimit -n, fs.file-max).';
   return '';
 }
