@@ -6,6 +6,7 @@ import type { StorageUnavailable } from '@posthorn/core';
 import { eventually } from '@posthorn/testing';
 import { Cluster, type Redis } from 'ioredis';
 import { connectRedis } from './connect-redis.ts';
+import { execAll } from './exec-all.ts';
 
 let isLoading: boolean;
 let asked: number;
@@ -71,7 +72,7 @@ it('says why the connection can not be established', async () => {
   });
 });
 
-/** Confirms every command, and owes its replies while it is slow. As a Cluster, it is the only server. */
+/** Replies with the last argument, and owes its replies while it is slow. As a Cluster, it is the only server. */
 async function slowServer() {
   const sockets = new Map<Socket, string>();
   const got: string[] = [];
@@ -79,7 +80,7 @@ async function slowServer() {
   let node = '';
   const replyTo = (command: string): string => {
     if (/\r\nslots\r\n/i.test(command)) return `*1\r\n*3\r\n:0\r\n:16383\r\n${node}`;
-    return /\r\ninfo\r\n/i.test(command) ? '$9\r\nloading:0\r\n' : '+OK\r\n';
+    return /\r\ninfo\r\n/i.test(command) ? '$9\r\nloading:0\r\n' : `+${command.trimEnd().split('\r\n').at(-1)}\r\n`;
   };
   const slow = createServer((socket) => {
     sockets.set(socket, '');
@@ -142,7 +143,7 @@ describe.each([
     await slow.close();
   });
   const messageOf = (sent: Promise<unknown>) => sent.then(String, (error: Error) => error.message);
-  const works = () => eventually('it to work', async () => (await messageOf(redis.set('key', '1'))) === 'OK');
+  const works = () => eventually('it to work', async () => (await messageOf(redis.set('key', '1'))) === '1');
   const owes = 'Redis has not replied to an earlier command in time.';
 
   it('gets nothing behind a command that has failed, also after a reconnect, until it keeps up again', async () => {
@@ -162,6 +163,25 @@ describe.each([
     expect(slow.got).not.toContain('get');
   });
 
+  it('gets no transaction behind one that has failed, nor that one after a reconnect; no reply is mistaken', async () => {
+    const change = () => execAll(redis.multi().hset('key', 'field', '5').pexpire('key', '6')).then(String);
+    slow.beSlow();
+    expect(await messageOf(change())).toBe('Command timed out');
+    await eventually('another one to be refused', async () => (await messageOf(change())) === owes);
+    slow.got.length = 0;
+    expect(await messageOf(change())).toBe(owes);
+    expect(await messageOf(redis.set('key', '2'))).toBe(owes);
+    expect(slow.got).toEqual([]);
+    slow.breakOff();
+    await works();
+    expect(slow.got).not.toContain('multi');
+    expect(await Promise.all([redis.get('a'), change(), redis.get('b')].map(messageOf))).toEqual([
+      'a',
+      expect.any(String),
+      'b',
+    ]);
+  });
+
   it('gets nothing behind a command to it alone either, which fails in time like all others', async () => {
     const [server] = redis instanceof Cluster ? redis.nodes() : [redis];
     slow.beSlow();
@@ -177,7 +197,7 @@ it('says of a command that was never sent that nothing was changed', async () =>
   redis.on('error', () => undefined);
   const failureOf = (sent: Promise<unknown>) => sent.catch((error: unknown) => error);
   try {
-    await eventually('it to work', async () => (await failureOf(redis.set('key', '1'))) === 'OK');
+    await eventually('it to work', async () => (await failureOf(redis.set('key', '1'))) === '1');
     slow.beSlow();
     expect(await failureOf(redis.set('key', '2'))).toMatchObject({ message: 'Command timed out', isRefusal: false });
     expect(await failureOf(redis.set('key', '3'))).toMatchObject({

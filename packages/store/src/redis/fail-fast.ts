@@ -28,17 +28,13 @@ export function failFast(redis: Redis | Cluster, afterMs: number): void {
     closedSinceMs = Number.POSITIVE_INFINITY;
     reason = undefined;
   });
-  const send = redis.sendCommand.bind(redis) as (command: Command, ...more: unknown[]) => unknown;
-  redis.sendCommand = (command: Command, ...more: unknown[]) => {
+  refuseCommands(redis, afterMs, ({ name }) => {
     const isConnected = redis.status === 'connect';
-    const isOwn = isConnected && OWN_COMMANDS.has(command.name);
-    if (!isOwn && performance.now() - closedSinceMs > afterMs) {
-      const closed = reason === undefined ? 'Connection is closed.' : `Connection is closed: ${reason}`;
-      return refuse(command, isConnected ? 'Redis is not ready: it loads its data, or does not reply.' : closed);
-    }
-    command.setTimeout(afterMs);
-    return send(command, ...more);
-  };
+    const isOwn = isConnected && OWN_COMMANDS.has(name);
+    if (isOwn || performance.now() - closedSinceMs <= afterMs) return undefined;
+    if (isConnected) return 'Redis is not ready: it loads its data, or does not reply.';
+    return reason === undefined ? 'Connection is closed.' : `Connection is closed: ${reason}`;
+  });
 }
 
 /**
@@ -47,24 +43,43 @@ export function failFast(redis: Redis | Cluster, afterMs: number): void {
  * would go on with commands that nobody waits for long after it could keep up again.
  */
 function queueNoneBehindFailed(redis: Redis, afterMs: number): void {
-  const send = redis.sendCommand.bind(redis);
-  const hasFailed = (command: object) => 'isSettled' in command && command.isSettled === true;
-  redis.sendCommand = (command: Command, stream) => {
-    // A pipeline is sent as a whole, or replies would be taken for those of other commands.
-    if (stream) return send(command, stream);
-    // After a reconnect ioredis sends again what had no reply, failed commands too.
-    if (hasFailed(command)) return command.promise;
+  refuseCommands(redis, afterMs, (command) => {
     // Redis replies in order, so the first one has waited longest.
-    const first = redis.commandQueue.peekFront()?.command;
-    if (first && hasFailed(first)) return refuse(command, 'Redis has not replied to an earlier command in time.');
-    // A command to one server of a Cluster has no time limit yet.
-    command.setTimeout(afterMs);
-    return send(command);
-  };
+    const first = redis.commandQueue.peekFront()?.command as Command | undefined;
+    // After a reconnect ioredis sends again what had no reply, failed commands too.
+    const isRefused = hasFailed(command) || (first !== undefined && hasFailed(first));
+    return isRefused ? 'Redis has not replied to an earlier command in time.' : undefined;
+  });
 }
 
-/** Fails a command without sending it. Unless it was sent before, it is certain that it was not applied. */
-function refuse(command: SentCommand, message: string): Promise<unknown> {
-  command.reject(new StorageUnavailable(message, undefined, { isRefusal: !command.wasSent }));
-  return command.promise;
+type LimitedCommand = SentCommand & { endsAtMs?: number };
+
+/** Of the commands of a transaction that has failed, the client of a Cluster makes the promises anew. */
+function hasFailed({ isSettled, endsAtMs = Number.POSITIVE_INFINITY }: LimitedCommand): boolean {
+  return isSettled || performance.now() >= endsAtMs;
+}
+
+/**
+ * Fails commands for which `refusalOf` returns a message, without sending them, and others after `afterMs`. A pipeline
+ * is sent as a whole or not at all, or replies would be taken for those of other commands.
+ */
+function refuseCommands(
+  redis: Redis | Cluster,
+  afterMs: number,
+  refusalOf: (command: Command) => string | undefined,
+): void {
+  const send = redis.sendCommand.bind(redis) as (command: Command, ...more: unknown[]) => unknown;
+  let ofPipeline: string | undefined;
+  redis.sendCommand = (command: LimitedCommand, stream?: unknown, ...more: unknown[]) => {
+    if (command.pipelineIndex === 0) ofPipeline = refusalOf(command);
+    const refusal = stream ? ofPipeline : refusalOf(command);
+    if (refusal !== undefined) {
+      // Unless it was sent before, over an earlier connection, it was not applied.
+      command.reject(new StorageUnavailable(refusal, undefined, { isRefusal: !command.wasSent }));
+      return command.promise;
+    }
+    command.endsAtMs ??= performance.now() + afterMs;
+    command.setTimeout(afterMs);
+    return send(command, stream, ...more);
+  };
 }
