@@ -2,6 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { eventually, testRedisUrl } from '@posthorn/testing';
 import { ownProcess, ownProxy, ownWorld } from '../own.ts';
+import { complaintsOf } from '../processes.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World, type WorldOptions } from '../world.ts';
 import { head, openMany, openRaw, type RawConnection } from './connections.ts';
 
@@ -258,5 +259,24 @@ describe('an ambiguous request', () => {
       expect(raw.text()).toMatch(/^HTTP\/1\.1 400 /);
       expect(raw.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
     }
+  });
+});
+
+describe('a request whose target is not a path', () => {
+  it.each([
+    ['http://elsewhere/healthz', 200],
+    ['http://elsewhere', 404],
+    ['/healthz#fragment', 200],
+    ['//elsewhere/healthz#fragment', 404],
+    ['http://[', 400],
+  ])('is answered, and leaves no line that is not of the log: %j', async (target, status) => {
+    const env = { ...(await world()).env, LOG_LEVEL: 'info' };
+    const ingest = ownProcess('ingest', env);
+    const raw = await openRaw((await ingest.ready).url, head('GET', target, { Connection: 'close' }));
+    await raw.closed;
+    expect(raw.text()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    ingest.child.kill('SIGTERM');
+    await ingest.ended;
+    expect(complaintsOf(ingest)).toEqual([]);
   });
 });

@@ -76,16 +76,31 @@ function isHost(name: string | undefined): boolean {
 }
 
 /**
- * Returns a listener for an express app. A request that no layer can handle, since its URL has no path (`http://[`),
- * gets a problem document; express itself would respond with a page in HTML.
+ * Returns a listener for an express app. If a URL is not valid (`http://[`), responds with a problem document; express
+ * itself would respond with a page in HTML.
  */
 export function listenerOf(app: Express): RequestListener {
-  return (request, response) =>
-    app(request as Request, response as Response, () => {
-      // An error came after the response had begun: the client must not take the response for complete.
-      if (response.headersSent) request.socket.destroy();
-      else refuse(response, 'bad_request', 'The URL of the request is not valid.');
-    });
+  return (request, response) => {
+    const url = localUrl(request.url ?? '');
+    if (url === undefined) {
+      refuse(response, 'bad_request', 'The URL of the request is not valid.');
+      return;
+    }
+    request.url = url;
+    // An error came after the response had begun: the client must not take the response for complete.
+    app(request as Request, response as Response, () => request.socket.destroy());
+  };
+}
+
+/**
+ * Returns the path and the query of a request's URL; undefined if it is not valid. Express would parse one with a host
+ * or a fragment by `url.parse`, of which Node warns with a line that is not one of the log.
+ */
+function localUrl(url: string): string | undefined {
+  const isLocal = url.startsWith('/');
+  if (isLocal && !url.includes('#')) return url;
+  const parsed = isLocal ? URL.parse(`http://host${url}`) : URL.parse(url, 'http://host');
+  return parsed ? parsed.pathname + parsed.search : undefined;
 }
 
 /** The settings of an HTTP server. */
