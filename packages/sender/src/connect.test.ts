@@ -1,12 +1,16 @@
 /**
  * The IPs of a name: how long a sender tries one before it starts with the next, and which of them have to be admitted.
+ * Sessions of TLS: for how long they are resumed.
  */
+import { X509Certificate } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { describe, expect, it } from '@jest/globals';
-import { startBlackHole } from '@posthorn/testing';
+import type { TLSSocket } from 'node:tls';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { startBlackHole, testCertificate } from '@posthorn/testing';
 import { atEnd } from '@posthorn/testing/at-end';
-import { post, resolvingTo, responded, senderKinds, testReceiver, testSender } from './test-sender.ts';
+import { listening, post, resolvingTo, responded, senderKinds, testReceiver, testSender } from './test-sender.ts';
 
 const BLACK_HOLE = '127.9.9.9';
 /** Node publishes each socket here before it connects. */
@@ -42,5 +46,27 @@ describe('a name whose first IP refuses connections', () => {
     expect(result).toEqual(isAdmitted ? responded() : { kind: 'not_admitted', ip: '127.0.0.1' });
     expect(asked).toEqual([BLACK_HOLE, '127.0.0.1']);
     expect(receiver.requests).toHaveLength(Number(isAdmitted));
+  });
+});
+
+describe('a session of TLS', () => {
+  afterEach(() => jest.restoreAllMocks());
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)('is not resumed after the end of its certificate: %s', async (version) => {
+    const resumed: boolean[] = [];
+    const server = createServer({ ...testCertificate, maxVersion: version }, ({ socket }, response) => {
+      resumed.push((socket as TLSSocket).isSessionReused());
+      response.writeHead(200, { connection: 'close' }).end();
+    });
+    const port = await listening(server, '127.0.0.1');
+    const from = testSender({ ca: testCertificate.cert });
+    const send = () => from.send(post(`https://127.0.0.1:${port}/`));
+    await send();
+    await send();
+    await send();
+    const endMs = new X509Certificate(testCertificate.cert).validToDate.getTime();
+    jest.spyOn(Date, 'now').mockReturnValue(endMs);
+    expect(await send()).toEqual(responded());
+    expect(resumed).toEqual([false, true, true, false]);
   });
 });

@@ -42,6 +42,12 @@ export type Connect = (
  * longer than a slow route takes, even if one packet is lost.
  */
 export const IP_TIMEOUT_MS = 2_000;
+interface Session {
+  data: Buffer;
+  /** The end of the certificate of its first handshake. */
+  validToMs: number;
+}
+
 /** TLS sessions kept for a faster handshake. */
 const MAX_SESSIONS = 1_000;
 
@@ -50,7 +56,7 @@ const MAX_SESSIONS = 1_000;
  * `done` once: after the TLS handshake, or with the error.
  */
 export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOptions): Connect {
-  const sessions = new LRUCache<string, Buffer>(atMost(MAX_SESSIONS));
+  const sessions = new LRUCache<string, Session>(atMost(MAX_SESSIONS));
   const secureContext = createSecureContext({ ca, ciphers: CIPHERS });
   return (to, admit, done) => {
     const { hostname: host, port, origin } = to;
@@ -72,7 +78,7 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
           ...shared,
           servername: isIP(host) ? '' : host.replace(/\.$/, ''),
           ALPNProtocols: ['http/1.1'],
-          session: sessions.get(origin),
+          session: unexpired(sessions.get(origin)),
           secureContext,
         })
       : netConnect(shared);
@@ -89,7 +95,11 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
     });
     if (to.isSecure) {
       limitTlsMessages(socket);
-      (socket as TLSSocket).on('session', (session) => sessions.set(origin, session));
+      let validToMs: number | undefined;
+      (socket as TLSSocket).on('session', (data) => {
+        validToMs ??= (socket as TLSSocket).getPeerX509Certificate()?.validToDate.getTime();
+        if (validToMs !== undefined) sessions.set(origin, { data, validToMs });
+      });
     }
     // Cleared once called: the listeners live as long as the connection, and `done` would keep the attempt in memory.
     let waiting: typeof done | undefined = done;
@@ -111,6 +121,11 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
     socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
     return { socket, steps, ip };
   };
+}
+
+/** A handshake that resumes a session does not check the certificate again, and begins a new session. */
+function unexpired(session: Session | undefined): Buffer | undefined {
+  return session && Date.now() < session.validToMs ? session.data : undefined;
 }
 
 /** Adds `admit` to a lookup. It is called with the first IP of a name only, the one that is tried first. */
