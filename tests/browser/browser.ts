@@ -1,8 +1,9 @@
 /** A headless chromium at a console, and the actions that tests of the page share. */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { AxeBuilder } from '@axe-core/playwright';
 import { eventually, HUNG_MS } from '@posthorn/testing';
+import type { ContextObject, Result, RunOptions } from 'axe-core';
 import { type Browser, chromium, type Page, type Request } from 'playwright-core';
 import { OPERATOR_TOKEN } from '../world.ts';
 
@@ -27,6 +28,9 @@ export async function launchBrowser(): Promise<Browser> {
 
 export type ColorScheme = 'light' | 'dark';
 
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** Rows further down are built like the first ones, and checking colors takes long. */
+const CHECKED: ContextObject = { exclude: [['tbody > tr:nth-child(n + 9)']] };
 /** The rules of axe whose result depends on colors. */
 const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 
@@ -151,19 +155,18 @@ export async function openVisit(
       await page.evaluate(TRANSITIONS_END);
     },
     /**
-     * Returns axe's serious and critical findings for what is shown now; `rules` limits it to those that depend on
-     * colors.
+     * Returns axe's serious and critical findings for what is shown now. In dark mode it looks only at colors, which are
+     * all that differs: a test looks in light mode too.
      */
-    async accessibilityFindings(rules: 'all' | 'colors' = 'all'): Promise<string[]> {
-      // Legacy mode: the page has no frames of other origins, and without it axe opens one more page for each analysis.
-      const axe = new AxeBuilder({ page }).setLegacyMode(true);
-      // Rows further down are built like the first ones, and checking colors takes long.
-      axe.exclude('tbody > tr:nth-child(n + 9)');
-      axe.options({
+    async accessibilityFindings(): Promise<string[]> {
+      // A document keeps it, and loading it takes as much CPU as checking colors.
+      if (!(await page.evaluate("'axe' in window"))) await page.evaluate(AXE);
+      const options: RunOptions = {
         resultTypes: ['violations'],
-        ...(rules === 'colors' && { runOnly: { type: 'rule', values: COLOR_RULES } }),
-      });
-      const { violations } = await axe.analyze();
+        ...(colorScheme === 'dark' && { runOnly: { type: 'rule', values: COLOR_RULES } }),
+      };
+      const run = `axe.run(${JSON.stringify(CHECKED)}, ${JSON.stringify(options)}).then((found) => found.violations)`;
+      const violations = await page.evaluate<Result[]>(run);
       return violations
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .map(
