@@ -22,7 +22,12 @@ export async function launchBrowser(): Promise<Browser> {
   if (!executablePath) throw new Error('No chromium for tests: run them with npm test');
   return await chromium.launch({
     executablePath,
-    args: ['--no-sandbox', `--host-resolver-rules=MAP ${PUBLIC_NAME} 127.0.0.1`],
+    args: [
+      '--no-sandbox',
+      `--host-resolver-rules=MAP ${PUBLIC_NAME} 127.0.0.1`,
+      // A page lives for seconds: optimizing its code takes more CPU than it saves.
+      '--js-flags=--no-maglev,--no-opt',
+    ],
   });
 }
 
