@@ -61,22 +61,28 @@ describe('the trace of a publisher, without a tracer in Posthorn', () => {
     const headers = (await to.received(4, isDelivery)).map((request) => request.headers.traceparent);
     expect(headers.sort()).toEqual([TRACEPARENT, TRACEPARENT, TRACEPARENT.replace(/01$/, '03'), undefined]);
   });
-  it.each([
-    ['too short', '00-0-0-01'],
-    ['there are two', `${TRACEPARENT}, ${TRACEPARENT}`],
-    ['very long', `${TRACEPARENT}${'-a'.repeat(4_000)}`],
-    ['not ASCII', '\u00ff'],
-    ['made to break JSON', '"}\\'],
-  ])('is ignored if it is invalid, and the event is accepted: %s', async (_, traceparent) => {
+  it('is ignored if it is invalid, and the event is accepted', async () => {
+    const invalid = {
+      'too short': '00-0-0-01',
+      'there are two': `${TRACEPARENT}, ${TRACEPARENT}`,
+      'very long': `${TRACEPARENT}${'-a'.repeat(4_000)}`,
+      'not ASCII': '\u00ff',
+      'made to break JSON': '"}\\',
+    };
     const apps = await ownApps(ownEnv({ SEND_TRACEPARENT: 'on' }));
     const to = await ownReceiver();
     await apps.subscribe(to.url);
-    const { status, body } = await publishWithin(apps.ingestUrl, traceparent);
-    expect(status).toBe(202);
-    const [request] = await to.received(1, isDelivery);
-    expect(request?.headers.traceparent).toBeUndefined();
-    expect((await apps.operate('GET', `/v1/events/${body.id}`)).body).toMatchObject({ trace_id: null });
-    expect(linesOf(apps.ingest, 'event.ingested')[0]).not.toHaveProperty('trace_id');
+    const results = [];
+    for (const [why, traceparent] of Object.entries(invalid)) {
+      const { status, body } = await publishWithin(apps.ingestUrl, traceparent);
+      results.push([why, status, (await apps.operate('GET', `/v1/events/${body.id}`)).body.trace_id]);
+    }
+    expect(results).toEqual(Object.keys(invalid).map((why) => [why, 202, null]));
+    const requests = await to.received(results.length, isDelivery);
+    expect(requests.map(({ headers }) => headers.traceparent)).toEqual(results.map(() => undefined));
+    const lines = linesOf(apps.ingest, 'event.ingested');
+    expect(lines).toHaveLength(results.length);
+    for (const line of lines) expect(line).not.toHaveProperty('trace_id');
   });
 });
 
