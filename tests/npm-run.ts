@@ -10,6 +10,7 @@ import { descendantsOf } from '../scripts/process-tree.ts';
 import { redisServer } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
 import { atEnd } from './own.ts';
+import { BASE_ENV } from './processes.ts';
 
 let redisFolder = '';
 beforeAll(async () => {
@@ -41,7 +42,7 @@ export interface Run {
 export function npmRun(script: string, env: Record<string, string>, args: string[] = []): Run {
   const npm = spawn('npm', ['run', script, '--', ...args], {
     cwd: root,
-    env: { PATH: searchPath(), HOME: process.env.HOME ?? '', ...env },
+    env: { ...BASE_ENV, PATH: searchPath(), HOME: process.env.HOME ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output: string[] = [];
