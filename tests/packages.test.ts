@@ -1,9 +1,10 @@
 /** The packages that are published: as npm would deliver them, without anything of this repository. */
 import { execFile, execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, it } from '@jest/globals';
+import { afterAll, expect, it } from '@jest/globals';
 import { signatureHeader } from '@posthorn/signing';
 import { HUNG_MS } from '@posthorn/testing';
 import { publint } from 'publint';
@@ -21,10 +22,25 @@ const oldest = await provideRuntime(oldestNode);
 if ('command' in oldest) NODES.push([`Node ${oldestNode.version}`, oldest.command, ['--no-warnings']]);
 else process.stderr.write(`SKIPPED: the packages in Node ${oldestNode.version}. ${oldest.why}\n`);
 
+const folder = mkdtempSync(join(tmpdir(), 'posthorn-packages-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const projects = new Map<string, ReturnType<typeof installPackage>>();
+
+/** Each package is installed once, since npm takes seconds; a test writes the files that it runs. */
+function installed(name: string): ReturnType<typeof installPackage> {
+  let one = projects.get(name);
+  if (one === undefined) {
+    mkdirSync(join(folder, name));
+    one = installPackage(name, join(folder, name));
+    projects.set(name, one);
+  }
+  return one;
+}
+
 it.each(PUBLISHED)(
   '%s has a valid manifest with the repository that provenance needs, and no dependency',
   async (name) => {
-    const { built, project } = installPackage(name);
+    const { built, project } = installed(name);
     const { messages, pkg } = await publint({ pkgDir: built, strict: true });
     expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([]);
     expect(pkg!.repository).toMatchObject({ url: 'git+https://github.com/owner/posthorn.git' });
@@ -35,7 +51,7 @@ it.each(PUBLISHED)(
 );
 
 it.each(NODES)('receiver runs in %s without type stripping', (_, node, options) => {
-  const { project } = installPackage('receiver');
+  const { project } = installed('receiver');
   const body =
     '{"id":"e","type":"session.expired","created_at":"2026-01-01T00:00:00.000Z","environment":"sandbox","data":{"id":"s","status":"x"}}';
   const header = signatureHeader(['secret'], Math.floor(Date.now() / 1000), body);
@@ -57,7 +73,7 @@ await receiver.idle();
 });
 
 it('the types of receiver are complete', () => {
-  const { project } = installPackage('receiver');
+  const { project } = installed('receiver');
   writeFileSync(
     join(project, 'run.ts'),
     `import { createReceiver, fetchHandler, memoryStore, redisStore, type WebhookEvent } from '@posthorn/receiver';
@@ -92,7 +108,7 @@ if (error instanceof NotConfirmed) console.log(error.event.type, error.cause ins
 `;
 
 it.each(NODES)('client runs in %s without type stripping', (_, node, options) => {
-  const { project } = installPackage('client');
+  const { project } = installed('client');
   writeFileSync(join(project, 'run.js'), clientProgram(''));
   writeFileSync(join(project, 'run.cjs'), "console.log(typeof require('@posthorn/client').createPublisher);");
   const run = (file: string) => execFileSync(node, [...options, file], { cwd: project, encoding: 'utf8' });
@@ -103,7 +119,7 @@ it.each(NODES)('client runs in %s without type stripping', (_, node, options) =>
 it.each(NODES)(
   'client ends in %s a call whose response stops in the middle, and repeats it',
   async (_, node, options) => {
-    const { project } = installPackage('client');
+    const { project } = installed('client');
     const to = await ownReceiver((_request, response) => {
       // A response that stops leaves time for a garbage collection. Up to Node 22, that makes fetch forget its signal.
       if (to.requests.length === 1) response.write('{');
@@ -124,7 +140,7 @@ await publisher.close();
 );
 
 it('the types of client are complete', () => {
-  const { project } = installPackage('client');
+  const { project } = installed('client');
   writeFileSync(
     join(project, 'check.ts'),
     `${clientProgram(' as const')}
