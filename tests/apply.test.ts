@@ -161,6 +161,11 @@ it('prints no more than the first mistakes of a file', async () => {
   expect(err).toMatch(/^\.\.\. and 80 more\.$/m);
 });
 
+it('refuses a file with too many subscriptions', async () => {
+  const { code, err } = await apply(Array.from({ length: 10_001 }, () => 0));
+  expect([code, err]).toEqual([1, expect.stringContaining('subscriptions: Expected at most 10,000 subscriptions\n')]);
+});
+
 it('takes a subscription for deleted that another run has deleted meanwhile', async () => {
   await apply([
     { key: 'acme', url: `${to.url}/acme` },

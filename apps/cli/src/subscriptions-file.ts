@@ -32,7 +32,11 @@ const entrySchema = fields
   })
   .refine(({ key, id }) => (key === undefined) !== (id === undefined), 'Expected either key or id');
 const fileSchema = z.strictObject(
-  { subscriptions: z.array(entrySchema, 'Expected a list, which may be empty: []').max(10_000) },
+  {
+    subscriptions: z
+      .array(entrySchema, 'Expected a list, which may be empty: []')
+      .max(10_000, 'Expected at most 10,000 subscriptions'),
+  },
   { error: ({ code }) => (code === 'invalid_type' ? 'Expected "subscriptions:", and a list below it' : undefined) },
 );
 
