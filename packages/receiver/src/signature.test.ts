@@ -42,6 +42,11 @@ describe('a signature', () => {
     expect(made).toHaveBeenCalledTimes(2);
     made.mockRestore();
   });
+  it('is refused, not an error, where a request has no header: anybody may send one', async () => {
+    const check = { secrets: ['whsec_a'], body: Buffer.from(body), nowS };
+    // What the headers of Node and of the Fetch standard have in its place.
+    for (const header of [undefined, null]) expect(await verifySignature({ ...check, header })).toBe(false);
+  });
   it('is refused where its parts are not exactly as they should be', async () => {
     const secret = newSigningSecret();
     const [t, v1] = signatureHeader([secret], nowS, body).split(',') as [string, string];

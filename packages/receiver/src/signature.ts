@@ -10,8 +10,8 @@ type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 const keys = new Map<string, Promise<Key>>();
 
 export interface SignatureCheck {
-  /** The value of `Service-Signature`. */
-  header: string;
+  /** The value of `Service-Signature`; undefined or null if the request has none. */
+  header: string | null | undefined;
   /** During a rotation, the old and the new secret. */
   secrets: readonly string[];
   /** The body as it was received: parsed and serialized again, it may differ. */
@@ -24,16 +24,16 @@ export interface SignatureCheck {
 
 /**
  * Resolves with whether the header has a signature of this body, made with one of the secrets, at most `toleranceS`
- * seconds from now (specification 5). Malformed headers are not valid; nothing that a caller sends makes it reject.
- * Rejects for an empty secret, and with a `TypeError` for one secret in place of a list, or a body that is no bytes: no
- * signature would be valid.
+ * seconds from now (specification 5). Malformed and missing headers are not valid; nothing that a caller sends makes it
+ * reject. Rejects for an empty secret, and with a `TypeError` for one secret in place of a list, or a body that is no
+ * bytes: no signature would be valid.
  */
 export async function verifySignature(check: SignatureCheck): Promise<boolean> {
   const { header, secrets, body, nowS = Date.now() / 1000, toleranceS = DEFAULT_TOLERANCE_S } = check;
   if (!Array.isArray(secrets)) throw new TypeError('The secrets to verify a signature with must be a list.');
   if (!ArrayBuffer.isView(body))
     throw new TypeError('A signature covers the bytes of the raw body: pass a Uint8Array.');
-  const parts = header.split(',');
+  const parts = header?.split(',') ?? [];
   const valuesOf = (name: string) =>
     parts.flatMap((part) => (part.startsWith(`${name}=`) ? [part.slice(name.length + 1)] : []));
   const [time = '', ...moreTimes] = valuesOf('t');
