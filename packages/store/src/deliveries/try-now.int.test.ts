@@ -1,7 +1,9 @@
 /** Which jobs a try now leaves, on a real Redis. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { partitionOfId } from '@posthorn/core';
 import { prefixOfSubscription, queueKey } from '../keys.ts';
 import { attempt, deliver, loadOne, store, subscribe, time } from '../test-deliveries.ts';
+import { takeFrom } from '../test-take.ts';
 import { tryNow } from './try-now.ts';
 
 let deliveryId: string;
@@ -29,5 +31,13 @@ describe('the job of the retry', () => {
     expect(await tryNow(store, deliveryId, time.nowMs + 60_000)).toBe('already_due');
     expect(await store.redis.zcard(key('delayed'))).toBe(1);
     expect(await waiting()).toEqual([deliveryId]);
+  });
+  it('stays the only one while a worker has it, although the time of the operator is from before it was due', async () => {
+    const lock = { lockMs: 30_000, nowMs: time.nowMs + 60_000 };
+    const partition = partitionOfId(deliveryId, store.partitions);
+    expect(await takeFrom(store, { partition, token: 'worker', limit: 1 }, lock)).toHaveLength(1);
+    expect(await tryNow(store, deliveryId, time.nowMs + 59_999)).toBe('already_due');
+    expect(await waiting()).toEqual([]);
+    expect(await loadOne(deliveryId)).toMatchObject({ nextAttemptAtMs: time.nowMs + 60_000 });
   });
 });

@@ -13,7 +13,8 @@ local sub = found[3]
 if found[1] ~= WAITING_FOR_RETRY then return 'not_waiting' end
 local address = call('HMGET', KEY_SUBSCRIPTION .. sub, 'status', 'trial')
 if not address[1] or not mayPass(address[1], address[2], id, found[5]) then return 'not_active' end
-if (tonumber(found[2]) or 0) <= nowMs then return 'already_due' end
+-- The caller's clock may be behind: while a worker has the job, another one would be an attempt beside its.
+if (tonumber(found[2]) or 0) <= nowMs or isTaken(id, found[6]) then return 'already_due' end
 call('HSET', key, 'x', nowMs)
 -- It may be in a lane: a slow worker recorded an attempt after another one had moved the delivery there.
 call('ZREM', KEY_PARKED .. sub, id)
