@@ -160,8 +160,8 @@ export async function openVisit(
       await page.evaluate(TRANSITIONS_END);
     },
     /**
-     * Returns axe's serious and critical findings for what is shown now. In dark mode it looks only at colors, which are
-     * all that differs: a test looks in light mode too.
+     * Returns axe's serious and critical findings for what is shown now. In dark mode it looks only at colors, which
+     * are all that differs: a test looks in light mode too.
      */
     async accessibilityFindings(): Promise<string[]> {
       // A document keeps it, and loading it takes as much CPU as checking colors.

@@ -65,7 +65,11 @@ describe('the report on an unusable Redis', () => {
     [{}, 'WRONGPASS invalid username-password pair or user is disabled.', 'Check user and password in REDIS_URL.'],
     [{}, 'NOAUTH Authentication required.', 'Check user and password in REDIS_URL.'],
     [{}, 'NOPERM this user has no permissions to run the type command', 'rights listed in docs/redis.md'],
-    [{}, "ERR The user executing the script can't run this command or subcommand", 'listed in docs/redis.md. `ACL LOG`'],
+    [
+      {},
+      "ERR The user executing the script can't run this command or subcommand",
+      'listed in docs/redis.md. `ACL LOG`',
+    ],
     [{}, 'connect EMFILE 10.0.0.1:6380 - Local (undefined:undefined)', 'Raise the limit of open files'],
     [
       { REDIS_SENTINELS: SENTINELS },
