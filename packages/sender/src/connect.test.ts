@@ -50,7 +50,7 @@ describe('a name whose first IP refuses connections', () => {
 });
 
 describe('a session of TLS', () => {
-  afterEach(() => jest.restoreAllMocks());
+  afterEach(() => void jest.restoreAllMocks());
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)('is not resumed after the end of its certificate: %s', async (version) => {
     const resumed: boolean[] = [];
