@@ -83,7 +83,7 @@ function readAll(context: ConsoleContext, nowMs: number, unreadable: UnreadableR
     rules: readRules(store),
     format: readFormat(store),
     triage: readTriage(context, nowMs, unreadable),
-    paused: directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN }),
+    paused: directory.find({ status: 'paused', sort: 'newest' }, { limit: MAX_PAUSED_SHOWN, leaveOutUnreadable: true }),
     server: readServerState(store, clock.now),
     refusal: readRefusal(context),
   });

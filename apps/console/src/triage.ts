@@ -49,7 +49,7 @@ export async function readTriage(
   const [total, failing, worstFailing, mostHeld] = await Promise.all([
     countProblems(store),
     listFailing(store, MAX_FAILING),
-    directory.find({ health: 'failing', sort: 'worst' }, { limit: MAX_FAILING_READ }),
+    directory.find({ health: 'failing', sort: 'worst' }, { limit: MAX_FAILING_READ, leaveOutUnreadable: true }),
     listMostHeld(store, MAX_PAUSED, MAX_PAUSED_READ, unreadable),
   ]);
   unreadable.push(...worstFailing.unreadable);

@@ -92,7 +92,7 @@ function readRoutes(api: Api, context: ConsoleContext): void {
     async handle({ query: { limit, cursor, q, status, environment, health, sort, ...unused } }) {
       unused satisfies Record<string, never>;
       const query = { q, status, environment, health, sort };
-      const found = await context.directory.find(query, { limit, cursor });
+      const found = await context.directory.find(query, { limit, cursor, leaveOutUnreadable: true });
       const serialize = (some: StoredSubscription[]) => serializeListedSubscriptions(context, some);
       // Of one, the health may be what can't be read.
       const unreadable = [...found.unreadable];

@@ -25,14 +25,9 @@ export interface SubscriptionQuery extends Filter<Subscription, 'status' | 'envi
   sort: SubscriptionSort;
 }
 
-type DirectoryRequest = Omit<PageRequest, 'leaveOutUnreadable'>;
-
 export interface Directory {
-  /**
-   * A page of the subscriptions that match, without those that can't be read, and how many match in all. Throws
-   * `BadCursor`.
-   */
-  find(query: SubscriptionQuery, request: DirectoryRequest): Promise<Page<StoredSubscription> & { total: number }>;
+  /** A page of the subscriptions that match, and how many match in all. Throws `BadCursor`. */
+  find(query: SubscriptionQuery, request: PageRequest): Promise<Page<StoredSubscription> & { total: number }>;
 }
 
 /** Returns the directory of a store. `now` is a monotonic clock in milliseconds. */
@@ -64,7 +59,7 @@ export function createDirectory(store: Store, now: () => number = () => performa
   const upToDate = oneAfterAnother(update);
 
   /** The matches from a place on, one more than `limit` if there are as many, and how many there are in all. */
-  async function matchesAfter(query: SubscriptionQuery, { limit, cursor }: DirectoryRequest) {
+  async function matchesAfter(query: SubscriptionQuery, { limit, cursor }: PageRequest) {
     const { q = '', sort, status, environment, health, ...unused } = query;
     unused satisfies Record<string, never>;
     const { compare, fromCursor } = ORDERS[sort];
@@ -94,11 +89,11 @@ export function createDirectory(store: Store, now: () => number = () => performa
   return {
     async find(query, request) {
       const { next, total } = await matchesAfter(query, request);
-      const { limit } = request;
+      const { limit, leaveOutUnreadable = false } = request;
       const last = next.length > limit ? next[limit - 1] : undefined;
       const ids = next.slice(0, limit).map(({ id }) => id);
       const load = (some: string[]) => loadSubscriptions(store, some);
-      const { items, unreadable } = separate(await loadReadable(load, ids));
+      const { items, unreadable } = separate(await (leaveOutUnreadable ? loadReadable(load, ids) : load(ids)));
       const { sort, status, environment } = query;
       return {
         // One that has just changed may not match any more.
