@@ -1,11 +1,22 @@
 /** The page in a real browser: signing in, and what operators do with subscriptions. */
 import { describe, expect, it } from '@jest/globals';
 import { isDelivery } from '@posthorn/testing';
-import type { Locator } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { atEnd, ownReceiver } from '../own.ts';
 import { OPERATOR_TOKEN, sampleEvent } from '../world.ts';
 import { confirmed, copyWith, holdBack } from './browser.ts';
 import { atOverview, newSessionCookie, on, ownSubscription, signedIn, visit } from './own-visit.ts';
+
+/** Rotates the secret of the subscription on screen, and goes back. Returns what lets the response arrive. */
+async function rotateAndGoBack(page: Page): Promise<() => void> {
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
+  const answer = await holdBack(page, '**/rotate-secret');
+  await page.getByRole('button', { name: 'Rotate' }).click();
+  await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
+  await page.goBack();
+  return answer;
+}
 
 describe('signing in', () => {
   it('refuses a wrong token, and then leads to the page that was asked for', async () => {
@@ -202,12 +213,7 @@ describe('a subscription', () => {
 
     await page.goto('/subscriptions');
     await page.locator(`a[href="/subscriptions/${id}"]`).first().click();
-    await page.getByRole('button', { name: 'More' }).click();
-    await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
-    const answerRotation = await holdBack(page, '**/rotate-secret');
-    await page.getByRole('button', { name: 'Rotate' }).click();
-    await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
-    await page.goBack();
+    const answerRotation = await rotateAndGoBack(page);
     await page.getByRole('heading', { name: 'Subscriptions' }).waitFor();
     answerRotation();
     await dialog.getByText('it is not shown again').waitFor();
@@ -504,12 +510,7 @@ describe('a subscription', () => {
     await page.waitForURL('**/subscriptions/sub_*');
     const id = new URL(page.url()).pathname.split('/').at(-1);
     atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
-    await page.getByRole('button', { name: 'More' }).click();
-    await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
-    const answerRotation = await holdBack(page, '**/rotate-secret');
-    await page.getByRole('button', { name: 'Rotate' }).click();
-    await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
-    await page.goBack();
+    const answerRotation = await rotateAndGoBack(page);
     answerRotation();
     const dialog = page.getByRole('dialog', { name: `New signing secret of ${start}` });
     await dialog.getByText('it is not shown again').waitFor();
