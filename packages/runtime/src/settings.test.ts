@@ -195,6 +195,9 @@ describe('settings', () => {
       ['REDIS_URL', 'redis://u%zz:hunter2@h'],
       ['REDIS_CLUSTER_NODES', 'h:65535,hunter2:65536'],
       ['REDIS_SENTINELS', 'hunter2:99999'],
+      ['REDIS_URL', 'redis://hunter2:0'],
+      ['REDIS_CLUSTER_NODES', 'h:7000,hunter2:0'],
+      ['REDIS_SENTINELS', 'hunter2:00'],
     ] as const) {
       expect(() => loadSettings(schema, { ...good, [name]: bad })).toThrow(`${name}: must be`);
       expect(() => loadSettings(schema, { ...good, [name]: bad })).not.toThrow(/hunter2/);

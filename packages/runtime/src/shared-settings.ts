@@ -5,12 +5,16 @@ import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { durationMs, parsedBy, setting, timerMs, wholeNumber } from './settings.ts';
 
+/** Whether one can connect to a port. */
+const isPort = (port: number) => port >= 1 && port <= 65_535;
+
 const redisUrl = z.string().refine((text) => {
   const url = URL.parse(text);
   return (
     url !== null &&
     ['redis:', 'rediss:'].includes(url.protocol) &&
     url.hostname !== '' &&
+    url.port !== '0' &&
     /^(\/\d*)?$/.test(url.pathname) &&
     isDecodable(url.username) &&
     isDecodable(url.password)
@@ -20,10 +24,10 @@ const redisUrl = z.string().refine((text) => {
 const hostsAndPorts = parsedBy((text) => {
   const nodes = text.split(',').map((node) => {
     const [, host, port] = /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node) ?? [];
-    return host === undefined || Number(port) > 65_535 ? undefined : { host, port: Number(port) };
+    return host === undefined || !isPort(Number(port)) ? undefined : { host, port: Number(port) };
   });
   return nodes.every((node) => node !== undefined) ? nodes : undefined;
-}, 'must be host:port,host:port');
+}, 'must be host:port,host:port with ports from 1 to 65535');
 
 /** Networks in CIDR form, separated by commas. */
 const networks = parsedBy((text) => {
