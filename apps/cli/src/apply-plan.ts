@@ -29,6 +29,10 @@ export function planChanges(
   );
   const updates: Change[] = [];
   const creations: Change[] = [];
+  const withoutKey = Map.groupBy(
+    present.filter(({ key }) => key === null),
+    ({ url }) => url,
+  );
   const problems: string[] = [];
   const named = new Map<Subscription, string>();
   for (const entry of wanted) {
@@ -42,7 +46,7 @@ export function planChanges(
       else if (validate && !found.validated) updates.push({ change: 'validate', present: found });
     } else if (entry.id !== undefined) problems.push(`There is no subscription ${entry.id}.`);
     else {
-      const twin = present.find((one) => one.key === null && one.url === entry.url && overlap(one, entry));
+      const twin = withoutKey.get(entry.url)?.find((one) => overlap(one, entry));
       if (twin) problems.push(twinProblem(entry, twin));
       creations.push({ change: 'create', wanted: entry });
     }
@@ -62,17 +66,15 @@ export function planChanges(
  * whose key is not in the file and that stays. Either the key was renamed, or several files are in use.
  */
 export function doubledEvents(changes: readonly Change[], wanted: readonly Wanted[], present: readonly Subscription[]) {
-  const stays = ({ id, key }: Subscription) =>
-    key !== null &&
-    !wanted.some((entry) => [id, key].includes(identityOf(entry))) &&
-    !changes.some((one) => one.change === 'delete' && one.present.id === id);
-  const staying = present.filter(stays);
+  const named = new Set(wanted.map(identityOf));
+  const deleted = new Set(changes.flatMap((one) => (one.change === 'delete' ? [one.present] : [])));
+  const stays = (one: Subscription) =>
+    one.key !== null && !named.has(one.id) && !named.has(one.key) && !deleted.has(one);
+  const staying = Map.groupBy(present.filter(stays), ({ url }) => url);
   return changes.flatMap((one) => {
     if (one.change !== 'create') return [];
     const { wanted: entry } = one;
-    const twin = staying.find(
-      ({ url, ...rest }) => url === entry.url && overlap(rest, entry) && shareTypes(rest, entry),
-    );
+    const twin = staying.get(entry.url)?.find((one) => overlap(one, entry) && shareTypes(one, entry));
     if (!twin) return [];
     const { key, id } = twin;
     return `${entry.key} receives the same events at ${entry.url} as ${key}, which is not in the file. If you renamed the key, write "id: ${id}" in its place, or delete the old one with --prune.`;
