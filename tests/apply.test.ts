@@ -136,6 +136,7 @@ it('names the line of each mistake and changes nothing', async () => {
       '-:3: a occurs twice',
     ],
     ['subscriptions:\n  - {key: a, url: https://a.example, secret_env: NOT_SET}\n', 'NOT_SET is not set'],
+    ['subscriptions:\n  - {key: a, url: https://a.example, secret_env: constructor}\n', 'constructor is not set'],
     ['subscriptions: [', 'at line 1'],
     ['subscriptions: []\n---\nsubscriptions: []\n', 'Put all subscriptions into one.'],
     ['subscriptions: !env []\n', 'Unresolved tag: !env at line 1'],

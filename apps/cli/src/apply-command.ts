@@ -226,7 +226,8 @@ function readSecrets(wanted: readonly Wanted[]): Map<Wanted, string> {
   const secrets = new Map<Wanted, string>();
   for (const entry of wanted) {
     if (entry.secret_env === undefined) continue;
-    const secret = process.env[entry.secret_env];
+    // Not what every object has, such as `constructor`.
+    const secret = Object.hasOwn(process.env, entry.secret_env) ? process.env[entry.secret_env] : undefined;
     if (!secret)
       throw new UserError(`${entry.secret_env} is not set; ${entry.key ?? entry.id} names it as its secret_env.`);
     secrets.set(entry, secret);
