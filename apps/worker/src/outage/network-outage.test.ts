@@ -2,10 +2,10 @@
  * Whether a receiver or our network failed: what distinguishes the two, who gets the benefit of the doubt, what begins
  * and ends an outage.
  */
-import { describe, expect, it } from '@jest/globals';
-import { HOUR_MS } from '@posthorn/core';
+import { describe, expect, it, jest } from '@jest/globals';
+import { HOUR_MS, TimeLimitExceeded } from '@posthorn/core';
 import type { SendResult } from '@posthorn/sender';
-import { eventually } from '@posthorn/testing';
+import { eventually, HUNG_MS } from '@posthorn/testing';
 import { type Outage, Outages } from './network-outage.ts';
 import { createReachedSites } from './reached-sites.ts';
 
@@ -21,7 +21,7 @@ const noResponse: SendResult = { kind: 'timed_out', isConnected: true, ip: '198.
 const url = 'https://dead.example/hook';
 
 /** Sites that were reached, and a network that is up or down. */
-function setUp(count = 5) {
+function setUp(count = 5, moreUrls = async () => ['https://new.example/hook']) {
   const network = { names: true, hosts: true, resolves: '' };
   const sites = createReachedSites();
   for (let i = 0; i < count; i++) {
@@ -55,7 +55,7 @@ function setUp(count = 5) {
     onStart: ({ kind }: Outage) => changes.push(`${kind} fails`),
     onEnd: ({ startedAtMs }, endedAtMs) => changes.push(`over after ${endedAtMs - startedAtMs}`),
     onNoSocket: (code) => changes.push(code),
-    moreUrls: async () => ['https://new.example/hook'],
+    moreUrls,
   });
   /** Of an attempt that begins now, unless told otherwise. */
   const isOurs = (result: SendResult, at: string, startedAtMs = clock.nowMs) => outages.isOurs(result, at, startedAtMs);
@@ -245,6 +245,20 @@ describe('an outage', () => {
     for (let i = 0; i < 29; i++) await outages.check();
     expect(probed).not.toContain('new.example');
     network.resolves = 'new.example';
+    await outages.check();
+    expect(changes).toEqual(['dns fails', 'over after 0']);
+  });
+  it('still ends if Redis does not reply to the question for further addresses', async () => {
+    const { isOurs, outages, network, changes } = setUp(5, () => new Promise(() => undefined));
+    network.names = false;
+    await isOurs(noName, url);
+    for (let i = 0; i < 29; i++) await outages.check();
+    jest.useFakeTimers();
+    const checked = outages.check().catch((error: unknown) => error);
+    await jest.advanceTimersByTimeAsync(HUNG_MS);
+    jest.useRealTimers();
+    expect(await checked).toBeInstanceOf(TimeLimitExceeded);
+    network.names = true;
     await outages.check();
     expect(changes).toEqual(['dns fails', 'over after 0']);
   });

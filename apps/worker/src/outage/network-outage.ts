@@ -3,6 +3,7 @@
  * (32) says how, and which side gets the benefit of the doubt.
  */
 import { setTimeout as wait } from 'node:timers/promises';
+import { withTimeLimit } from '@posthorn/core';
 import { MAX_LOOKUP_MS, type Probe, type ProbeResult, type SendResult } from '@posthorn/sender';
 import { domainOf, networkOf, type ReachedSites, type Site, type SiteKind } from './reached-sites.ts';
 
@@ -43,6 +44,8 @@ const HEAD_START_MS = 500;
 const SILENCE_MS = 4_000;
 /** During an outage, every 30th check also probes other subscriptions: the remembered sites may be gone for good. */
 const CHECKS_BETWEEN_MORE_URLS = 30;
+/** They are read from Redis, which may not reply during an outage. The next checks must not wait for it. */
+const MAX_WAIT_FOR_MORE_URLS_MS = 2_000;
 
 /** Connection errors not caused by the receiver. */
 const UNREACHED = new Set([
@@ -275,7 +278,8 @@ export class Outages {
     this.#checks += 1;
     const probes = sites.pick(kind, PROBED_FIRST).map((site) => this.#probe(site));
     probes.push(...this.#probeUrls(kind, this.#responded));
-    if (this.#checks % CHECKS_BETWEEN_MORE_URLS === 0) probes.push(...this.#probeUrls(kind, await moreUrls()));
+    if (this.#checks % CHECKS_BETWEEN_MORE_URLS === 0)
+      probes.push(...this.#probeUrls(kind, await withTimeLimit(MAX_WAIT_FOR_MORE_URLS_MS, moreUrls())));
     // A probe that succeeds ends the outage through `resolved` or `connected`.
     await Promise.all(probes);
   }
