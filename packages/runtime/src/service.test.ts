@@ -88,6 +88,7 @@ describe('runApp', () => {
     });
     const steps: string[] = [];
     const retries: string[] = [];
+    const said: unknown[] = [];
     let errors = '';
     child.stderr.on('data', (data) => {
       errors += data;
@@ -96,9 +97,10 @@ describe('runApp', () => {
       if (line === 'signal') child.kill('SIGTERM');
       else if (!line.startsWith('{')) steps.push(line);
       else if (line.includes('service.start_retried')) retries.push(JSON.parse(line).err.message);
+      else if (line.includes('library.said')) said.push(JSON.parse(line));
       else if (line.includes('"msg":"ready"')) child.kill('SIGTERM');
     });
-    return once(child, 'close').then(([code]) => ({ code, steps, retries, errors }));
+    return once(child, 'close').then(([code]) => ({ code, steps, retries, said, errors }));
   }
 
   it('starts HTTP first and the services in order, and on SIGTERM stops HTTP first and the services in reverse, and exits with 0', async () => {
@@ -106,6 +108,7 @@ describe('runApp', () => {
       code: 0,
       steps: ['start http', 'start a', 'start b', 'start c', 'stop http', 'stop c', 'stop b', 'stop a'],
       retries: [],
+      said: [],
       errors: '',
     });
   });
@@ -114,8 +117,17 @@ describe('runApp', () => {
       code: 1,
       steps: ['start http', 'start a', 'start b', 'stop http', 'stop b', 'stop a'],
       retries: [],
+      said: [],
       errors: 'b cannot start\n',
     });
+  });
+  it('logs what a library writes to the console like any other line', async () => {
+    const { code, said, errors } = await run("console.warn('Skipping %s', 'a check'); console.error('broken');");
+    expect([code, errors]).toEqual([0, '']);
+    expect(said).toMatchObject([
+      { level: 'warn', app: 'test', text: 'Skipping a check' },
+      { level: 'error', app: 'test', text: 'broken' },
+    ]);
   });
   it('repeats a start that fails because of Redis, and logs that seldom', async () => {
     const startB = `

@@ -1,6 +1,7 @@
 /** Runs a process: starts its services in order, and stops them in reverse on a signal, within a time limit. */
 import { flushCompileCache } from 'node:module';
 import { setTimeout as wait } from 'node:timers/promises';
+import { format } from 'node:util';
 import { StartError, StorageUnavailable, withTimeLimit } from '@posthorn/core';
 import type { Logger } from './logger.ts';
 import { createSeldom } from './seldom.ts';
@@ -62,6 +63,9 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     process.exit(exitCodeOf(error));
   }
   const { http, services, logger } = app;
+  // What libraries say there, such as ioredis if its user may not run INFO, belongs into the log.
+  for (const level of ['warn', 'error'] as const)
+    console[level] = (...parts: unknown[]) => logger[level]({ text: format(...parts) }, 'library.said');
   const started: Service[] = [];
   let stopping = false;
   let stoppingSinceMs = 0;
