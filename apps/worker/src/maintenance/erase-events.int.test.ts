@@ -783,6 +783,22 @@ describe('an erasure', () => {
       clock.advance(61_000);
       expect((await runUntil(id, 'done')).counts.events).toBe(0);
     });
+    it('fails seldom because of it, also if there are more than it can try again in a minute', async () => {
+      const refs = Array.from({ length: 60 }, () => eventRef({ id: newEventId(clock.now()), environment: 'sandbox' }));
+      await store.redis.mset(Object.fromEntries(refs.map((ref) => [keyOf(ref), 'zzz 1 2 \n{}'])));
+      const { id } = await start('session_id', 'ses-1');
+      await runInSpiteUntil(id, ({ unreadable }) => unreadable.events === 60);
+      const event = await publish([]);
+      while ((await passesOf(id)) < 2) await runInSpite();
+      clock.advance(61_000);
+      // All are due, and each run tries 25 of them.
+      const duty = eraseEvents(context);
+      await expect(duty.run(0)).rejects.toThrow(/can't be read/);
+      await duty.run(0);
+      await duty.run(0);
+      expect((await loadEvent(store, event.ref))?.erasedAtMs).toBeDefined();
+      expect(await stateOf(id)).toMatchObject({ status: 'running', unreadable: { events: 60 } });
+    });
     it('of its own id waits for it', async () => {
       const { ref } = await publish([], { id: 'order:1~a' });
       const repair = await breakEvent(ref);

@@ -8,6 +8,7 @@ import {
   passesNeeded,
   throwRejections,
 } from '@posthorn/core';
+import { createSeldom } from '@posthorn/runtime';
 import {
   eraseFoundEvent,
   erasureProgress,
@@ -23,6 +24,7 @@ import {
   removeOpenErasure,
   retryUnreadable,
   settleErasure,
+  UnreadableRecord,
   unreadableToRetry,
 } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
@@ -36,6 +38,8 @@ const MAX_EVENTS = 100;
 const MAX_DELIVERIES = 1_000;
 /** Events erased at once. One by one, most of the time would pass between commands. */
 const EVENTS_AT_ONCE = 5;
+/** Runs fail because of records that can't be read at most once in this time. */
+const REPORT_UNREADABLE_EVERY_MS = 60_000;
 
 type Uncounted = Omit<Erasure, 'counts' | 'unreadable'>;
 
@@ -53,11 +57,25 @@ function erases({ status, cancelledAtMs }: Uncounted): boolean {
   return (status === 'running' || status === 'waiting') && cancelledAtMs === null;
 }
 
+/** Whether work failed only because records can't be read. */
+function isUnreadable(error: unknown): boolean {
+  return error instanceof AggregateError ? error.errors.every(isUnreadable) : error instanceof UnreadableRecord;
+}
+
 /**
  * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it
  * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
+  const mayReport = createSeldom({ everyMs: REPORT_UNREADABLE_EVERY_MS });
+  /**
+   * Leaves out failures because of records that can't be read, unless none was reported lately. Some of thousands are
+   * tried again in each run, and a duty that always fails is taken for one that does nothing.
+   */
+  const withoutReported = <T extends PromiseSettledResult<unknown>>(results: readonly T[]): readonly T[] => {
+    const others = results.filter((one) => one.status === 'fulfilled' || !isUnreadable(one.reason));
+    return others.length < results.length && mayReport() ? results : others;
+  };
   /**
    * What an erasure has to do in a partition: the events to erase, those that are due longest first, and where to find
    * more.
@@ -141,7 +159,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const made = await Promise.allSettled(underWay.map((some) => pass(some, underWay.length)));
     const getsOn = made.some((one) => one.status === 'fulfilled' && one.value);
     const begins = waiting.length > 0 && !getsOn ? [pass(waiting, underWay.length + 1)] : [];
-    return [...opened, ...retried, ...found, ...made, ...(await Promise.allSettled(begins))];
+    return [...opened, ...withoutReported(retried), ...found, ...made, ...(await Promise.allSettled(begins))];
   };
   const settle = async (id: string) => {
     const { passes, left } = await erasureProgress(store, id);
@@ -169,7 +187,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
       // Also after an error: one that nobody confirms is cancelled even if its value can't be opened.
       const toSettle = partition === 0 ? works : [];
       const settled = await Promise.allSettled(toSettle.map(({ erasure: { id } }) => settle(id)));
-      throwRejections([...looks, ...erased, ...found, ...settled]);
+      throwRejections([...looks, ...withoutReported(erased), ...found, ...settled]);
     },
   };
 };
