@@ -1,4 +1,6 @@
 /** The OpenAPI documents: valid according to an independent validator, and complete. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { callApi } from '../scripts/api-client.ts';
@@ -91,14 +93,14 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
     const problemsOf = (method: string, path: string) =>
       Object.fromEntries(
         Object.entries(paths[path]![method]!.responses as Record<string, { description: string; headers?: object }>)
-          .filter(([status]) => status >= '400')
+          .filter(([status]) => status >= '400' && status !== 'default')
           .map(([status, { description, headers }]) => {
             const codes = [...description.matchAll(/`(\w+)`/g)].map((match) => match[1]);
             return [status, headers ? [...codes, ...Object.keys(headers)] : codes];
           }),
       );
     const ofBody = {
-      400: ['invalid_json'],
+      400: ['invalid_json', 'bad_request'],
       401: ['unauthorized'],
       413: ['body_too_large'],
       415: ['unsupported_media_type'],
@@ -126,6 +128,26 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
     }
     expect(problemsOf('get', '/healthz')).toEqual({});
     expect(problemsOf('get', '/readyz')).toEqual({ 503: ['unavailable', 'Retry-After'] });
+  });
+  it('names for each operation what any call can get', async () => {
+    const url = new URL((app === 'ingest' ? on.ingestUrls[0] : on.consoleUrl)!);
+    const start = 'GET /healthz HTTP/1.1\r\nHost: x\r\n';
+    const requests = [
+      'GET /healthz HTTP/1.1\r\n\r\n',
+      `${start}Expect: more\r\n\r\n`,
+      `${start}X: ${'y'.repeat(20_000)}\r\n\r\n`,
+    ];
+    const codes: unknown[] = [];
+    for (const request of requests) {
+      const socket = connect(Number(url.port), url.hostname, () => socket.write(request));
+      codes.push(/"code":"(\w+)"/.exec(await text(socket))?.[1]);
+    }
+    expect(codes).toEqual(['bad_request', 'expectation_failed', 'headers_too_large']);
+    const operations = Object.values((await document()).paths).flatMap((path) => Object.values(path));
+    for (const { responses } of operations) {
+      const { description } = responses.default as { description: string };
+      for (const code of codes) expect(description).toContain(`\`${code}\``);
+    }
   });
   it('is shown by a page that loads nothing from elsewhere', async () => {
     const url = app === 'ingest' ? on.ingestUrls[0] : on.consoleUrl;

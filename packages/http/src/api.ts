@@ -226,7 +226,9 @@ function describe(
   // Not left to the schema: the documents of schemas that transform have no examples.
   const example = body?.meta()?.examples?.at(0);
   const codes: readonly ErrorCode[] = [
-    ...(body ? (['invalid_json', 'body_too_large', 'unsupported_media_type', 'invalid_fields'] as const) : []),
+    ...(body
+      ? (['invalid_json', 'bad_request', 'body_too_large', 'unsupported_media_type', 'invalid_fields'] as const)
+      : []),
     ...(query ? (['invalid_fields'] as const) : []),
     ...(params ? (['not_found'] as const) : []),
     ...(open ? [] : (['unauthorized', 'too_many_requests', 'unavailable'] as const)),
@@ -240,6 +242,7 @@ function describe(
       { description, ...(schema && { content: { [type]: { schema } } }) },
     ]),
     ...problemResponses(codes),
+    ['default', ofAnyCall],
   ];
   return {
     summary,
@@ -254,6 +257,21 @@ function describe(
     responses: Object.fromEntries(responses),
   };
 }
+
+/** Problems that every call may have, mostly since the request as a whole is not accepted. */
+const CODES_OF_ANY_CALL = [
+  'bad_request',
+  'request_timeout',
+  'body_too_large',
+  'expectation_failed',
+  'headers_too_large',
+  'internal',
+] as const satisfies ErrorCode[];
+
+const ofAnyCall = {
+  description: `As for any call: ${CODES_OF_ANY_CALL.map((code) => `${errorCodes[code].status} \`${code}\`: ${errorCodes[code].title}.`).join(' ')}`,
+  content: { 'application/problem+json': { schema: problemSchema } },
+};
 
 /** The responses of problems with these codes, by status. Each names its codes. */
 function problemResponses(codes: readonly ErrorCode[]) {
