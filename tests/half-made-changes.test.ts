@@ -126,6 +126,17 @@ it('a change is said to have changed nothing if Redis refused its first script, 
   expect(await operate('POST', pause)).toMatchObject(nothing);
 });
 
+it('a bulk replay that a full Redis refuses is said to have changed nothing', async () => {
+  const redis = await redisServer();
+  const { operate } = await system({ REDIS_URL: redis.url });
+  const { data } = (await operate('GET', '/v1/subscriptions')).body;
+  const client = ownClient({ REDIS_URL: redis.url });
+  await client.config('SET', 'maxmemory', '1mb');
+  const refused = await operate('POST', '/v1/replays', { subscription_id: data[0].id });
+  await client.config('SET', 'maxmemory', '0');
+  expect(refused).toMatchObject({ status: 503, body: { code: 'not_changed' } });
+});
+
 it('a change that fails because of a bug is said to be possibly made', async () => {
   const redis = await redisServer();
   const { operate } = await system({ REDIS_URL: redis.url });

@@ -237,6 +237,7 @@ const CHANGE_NOTHING: ReadonlySet<ScriptName> = new Set<ScriptName>([
   'findOldestPending',
   'joinInstallation',
   'keepJoint',
+  'pruneIndex',
   'readChanges',
   'readInstallation',
   'readListed',
