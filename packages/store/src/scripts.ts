@@ -61,7 +61,7 @@ export const scripts = {
     'event kind nowMs oldestMs lifeMs eventPartition? ...deliveries(subscriptionId deliveryId)',
     (reply) => list(reply).map(createdState),
   ),
-  claimFanOut: script('event beforeMs:number nowMs', isOne),
+  claimFanOut: script('event beforeMs:number afterMs:number nowMs', isOne),
   keepJoint: script('event untilMs:number', nothing),
   shortenEvents: script('untilMs ...deliveries(event count position)', nothing),
   findOldestPending: script('', (reply) => list(reply).map(Number)),

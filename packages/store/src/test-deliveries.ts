@@ -67,9 +67,9 @@ export function subscriptionIdIn(partition: number): string {
     if (partitionOf(id, store.partitions) === partition) return id;
   }
 }
-/** Up to 10 events of each partition whose fan-out was interrupted before a moment. */
-export async function interrupted(beforeMs: number): Promise<EventRef[]> {
-  const found = allPartitions(store).map((partition) => interruptedFanOuts(store, partition, beforeMs, 10));
+/** Up to 10 events of each partition whose fan-out has made no progress since a moment, 15 s later. */
+export async function interrupted(sinceMs: number): Promise<EventRef[]> {
+  const found = allPartitions(store).map((partition) => interruptedFanOuts(store, partition, sinceMs + 15_000, 10));
   return (await Promise.all(found)).flat();
 }
 /** An event created now. */

@@ -44,26 +44,37 @@ export async function renewFanOut(store: Store, event: EventRef, nowMs: number):
   await store.redis.zadd(fanningOutKey(prefixOfEvent(store, event)), 'XX', nowMs, event);
 }
 
+/** A fan-out that has made no progress for this long was interrupted. */
+const INTERRUPTED_AFTER_MS = 15_000;
+
 /**
- * Claims a fan-out that has made no progress since `beforeMs`. Returns whether the caller is to finish it: of several
- * processes one.
+ * Claims a fan-out that was interrupted. Returns whether the caller is to finish it: of several processes one.
  */
-export async function claimFanOut(store: Store, event: EventRef, beforeMs: number, nowMs: number): Promise<boolean> {
-  return await runScript(store, 'claimFanOut', prefixOfEvent(store, event), { event, beforeMs, nowMs });
+export async function claimFanOut(store: Store, event: EventRef, nowMs: number): Promise<boolean> {
+  const [beforeMs, afterMs] = [nowMs - INTERRUPTED_AFTER_MS, nowMs + INTERRUPTED_AFTER_MS];
+  return await runScript(store, 'claimFanOut', prefixOfEvent(store, event), { event, beforeMs, afterMs, nowMs });
 }
 
 /**
- * Up to `limit` events of a partition whose fan-out has made no progress since `beforeMs` and was never confirmed:
- * their process died, or Redis was away.
+ * Up to `limit` events of a partition whose fan-out was interrupted: it has made no progress for 15 s and was never
+ * confirmed, because its process died, or Redis was away. Also those with a time that is as far ahead: the clock of
+ * their process was wrong, and until that time nobody else would finish them. If it goes on, repeating it changes
+ * nothing.
  */
 export async function interruptedFanOuts(
   store: Store,
   partition: number,
-  beforeMs: number,
+  nowMs: number,
   limit: number,
 ): Promise<EventRef[]> {
   const key = fanningOutKey(partitionPrefix(store, partition));
-  return (await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit)) as EventRef[];
+  const read = (from: number | '-inf', to: number | '+inf') =>
+    store.redis.zrangebyscore(key, from, to, 'LIMIT', 0, limit);
+  const found = await Promise.all([
+    read('-inf', nowMs - INTERRUPTED_AFTER_MS),
+    read(nowMs + INTERRUPTED_AFTER_MS, '+inf'),
+  ]);
+  return found.flat().slice(0, limit) as EventRef[];
 }
 
 /**

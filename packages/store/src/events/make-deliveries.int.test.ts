@@ -74,10 +74,17 @@ describe('interrupted fan-outs', () => {
     const { ref, acceptedAtMs } = await storeAlone([(await subscribe()).id]);
     expect(await finishFanOuts(contextAt(acceptedAtMs + 14_999))).toBe(0);
     const claimedAtMs = acceptedAtMs + 15_000;
-    expect(await claimFanOut(store, ref, acceptedAtMs, claimedAtMs)).toBe(true);
-    expect(await claimFanOut(store, ref, acceptedAtMs, claimedAtMs)).toBe(false);
+    expect(await claimFanOut(store, ref, claimedAtMs)).toBe(true);
+    expect(await claimFanOut(store, ref, claimedAtMs)).toBe(false);
     expect(await finishFanOuts(contextAt(claimedAtMs + 14_999))).toBe(0);
     expect(await finishFanOuts(contextAt(claimedAtMs + 15_000))).toBe(1);
+  });
+
+  it('are finished at once if the clock of their process was 15 s or more ahead', async () => {
+    const { ref, acceptedAtMs } = await storeAlone([(await subscribe()).id]);
+    expect(await finishFanOuts(contextAt(acceptedAtMs - 14_999))).toBe(0);
+    expect(await finishFanOuts(contextAt(acceptedAtMs - 36_000_000))).toBe(1);
+    expect(await claimFanOut(store, ref, acceptedAtMs)).toBe(false);
   });
 
   it.each([
@@ -106,7 +113,7 @@ describe('interrupted fan-outs', () => {
     const { ref, acceptedAtMs } = await storeAlone([(await subscribe()).id]);
     await confirmFanOut(store, ref);
     await renewFanOut(store, ref, acceptedAtMs);
-    expect(await claimFanOut(store, ref, acceptedAtMs, acceptedAtMs)).toBe(false);
+    expect(await claimFanOut(store, ref, acceptedAtMs + 15_000)).toBe(false);
     expect(await interrupted(acceptedAtMs)).toEqual([]);
   });
 });

@@ -12,11 +12,9 @@ export interface FanOutContext {
   logger: { info: Log; warn: Log };
 }
 
-/** A fan-out that has made no progress for this long was interrupted. */
-const INTERRUPTED_AFTER_MS = 15_000;
 /**
  * A fan-out that goes on renews its time after this long, between two scripts. A script takes less than 5 s, or fails:
- * so while one goes on, its time is never older than `INTERRUPTED_AFTER_MS`.
+ * so while one goes on, its time is never so old that it counts as interrupted.
  */
 const RENEW_AFTER_MS = 3_000;
 
@@ -74,14 +72,14 @@ export async function finishFanOuts(context: FanOutContext): Promise<number> {
   let events = 0;
   const finish = async (ref: EventRef) => {
     const nowMs = clock.now();
-    if (!(await claimFanOut(store, ref, nowMs - INTERRUPTED_AFTER_MS, nowMs))) return;
+    if (!(await claimFanOut(store, ref, nowMs))) return;
     events += 1;
     const stored = await loadEvent(store, ref);
     if (stored && stored.erasedAtMs === undefined) await makeDeliveries(context, stored);
     else await confirmFanOut(store, ref);
   };
   const finishIn = async (partition: number) =>
-    eachInTurn(await interruptedFanOuts(store, partition, clock.now() - INTERRUPTED_AFTER_MS, MAX_EVENTS), finish);
+    eachInTurn(await interruptedFanOuts(store, partition, clock.now(), MAX_EVENTS), finish);
   const partitions = allPartitions(store);
   // On one Redis one after the other. In a Cluster, each of the others may be on another one, and one may be away.
   const sequences = store.spansPartitions ? [partitions] : partitions.map((partition) => [partition]);
