@@ -62,7 +62,7 @@ export function openStore(
   const { identity, formats = READABLE, onMismatch = () => undefined, onWarning = () => undefined } = options;
   const agreed = agreedSettings({ ...settings, RETENTION_SUCCEEDED: succeededRetentionMs });
   const formatOptions = { readable: formats, identity, onMismatch, onWarning, settings: agreed };
-  const format = new KnownFormat({ redis, prefix, partitions }, formatOptions);
+  const format = new KnownFormat({ redis, prefix, partitions, retentionMs }, formatOptions);
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const store: Store = { redis, prefix, partitions, spansPartitions, retentionMs, succeededRetentionMs, format };
   let state: State = 'waiting';

@@ -256,6 +256,19 @@ describe('a process that runs', () => {
     expect(told).toHaveBeenCalledTimes(1);
     expect(await redis.exists(`${prefix}:x`)).toBe(0);
   });
+  it('does nothing while its clock is off by more than half of a short retention', async () => {
+    const { store } = await open({ settings: { RETENTION: 2 * 3_600_000 } });
+    const first = partitionPrefix(store, 0);
+    const lease = () => runScript(store, 'lease', first, { key: `${prefix}:x`, holder: 'a', lifeMs: 1000 });
+    const setBack = (ms: number) =>
+      jest.useFakeTimers({ now: Date.now() - ms, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
+    setBack(50 * 60_000);
+    await lease();
+    setBack(40 * 60_000);
+    await expect(lease()).rejects.toThrow('the clock of this process is 90 minutes behind that of Redis');
+    jest.useRealTimers();
+    await lease();
+  });
   it.each([
     ['behind', -1, 'behind that of Redis, so what it stores would expire too soon'],
     ['ahead of', 1, 'ahead of that of Redis, so what is held or waits for a retry would be due too soon'],

@@ -4,7 +4,7 @@
  */
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
-import { DAY_MS, HOUR_MS, StartError, StorageUnavailable } from '@posthorn/core';
+import { DAY_MS, HOUR_MS, MINUTE_MS, StartError, StorageUnavailable } from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { allPrefixes, installationKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
@@ -21,8 +21,11 @@ const REFRESH_EVERY_MS = 5_000;
  * `GONE_AFTER_MS`.
  */
 const TRUST_MS = 30_000;
-/** How far the clock of this process may differ from that of Redis: expiries and retries are due by the former. */
-const MAX_DIFFERENCE_MS = DAY_MS;
+/**
+ * How far the clock of this process may differ from that of Redis, which lets things expire at the times that this
+ * process sets. With a short retention, what it stores would have expired already.
+ */
+const maxDifferenceMs = (retentionMs: number) => Math.min(DAY_MS, Math.max(MINUTE_MS, retentionMs / 2));
 
 /** How a process registers. */
 export interface ProcessIdentity {
@@ -55,7 +58,7 @@ interface FormatOptions {
  * reads the format once.
  */
 export class KnownFormat {
-  readonly #store: Pick<Store, 'redis' | 'prefix' | 'partitions'>;
+  readonly #store: Pick<Store, 'redis' | 'prefix' | 'partitions' | 'retentionMs'>;
   readonly #options: FormatOptions;
   readonly #compareSettings: ReturnType<typeof createSettingsComparison>;
   readonly #lostPartitions: LostPartitions;
@@ -69,7 +72,7 @@ export class KnownFormat {
   #mismatch: StartError | undefined;
   #refreshing: Promise<void> | undefined;
 
-  constructor(store: Pick<Store, 'redis' | 'prefix' | 'partitions'>, options: FormatOptions) {
+  constructor(store: Pick<Store, 'redis' | 'prefix' | 'partitions' | 'retentionMs'>, options: FormatOptions) {
     this.#store = store;
     this.#options = options;
     this.#compareSettings = createSettingsComparison(store, options.settings, options.onWarning);
@@ -124,7 +127,7 @@ export class KnownFormat {
    * would match nobody.
    */
   async join(isEmpty = false): Promise<boolean> {
-    const { redis, prefix, partitions } = this.#store;
+    const { redis, prefix, partitions, retentionMs } = this.#store;
     const { identity, readable } = this.#options;
     const version = identity?.version ?? '';
     const sentAtMs = Date.now();
@@ -140,9 +143,9 @@ export class KnownFormat {
     });
     if (found === undefined) this.#refuse(`the record of this installation (${installationKey(prefix)})`);
     const aheadMs = Date.now() - found.redisMs;
-    if (Math.abs(aheadMs) > MAX_DIFFERENCE_MS) {
-      const hours = Math.round(Math.abs(aheadMs) / HOUR_MS);
-      const difference = `${hours} hours ${aheadMs > 0 ? 'ahead of' : 'behind'} that of Redis`;
+    if (Math.abs(aheadMs) > maxDifferenceMs(retentionMs)) {
+      const [unit, unitMs] = Math.abs(aheadMs) < 2 * HOUR_MS ? ['minutes', MINUTE_MS] : ['hours', HOUR_MS];
+      const difference = `${Math.round(Math.abs(aheadMs) / unitMs)} ${unit} ${aheadMs > 0 ? 'ahead of' : 'behind'} that of Redis`;
       const what = aheadMs > 0 ? 'what is held or waits for a retry would be due' : 'what it stores would expire';
       throw new StorageUnavailable(`the clock of this process is ${difference}, so ${what} too soon`);
     }
