@@ -908,6 +908,60 @@ describe('an erasure', () => {
   });
 });
 
+describe('an erasure does not wait for hours because', () => {
+  const consoleAhead = () => clock.now() + 10 * HOUR_MS;
+  it('the clock of the console was ahead that confirmed it', async () => {
+    await publish([await subscribe()]);
+    const { id } = await start('user_id', PERSON, 'end', false);
+    await runUntil(id, 'counted');
+    expect(await confirmErasure(store, await stateOf(id), 'end', consoleAhead(), anna)).toBe('advanced');
+    const duty = eraseEvents(context);
+    await runOnce(duty);
+    clock.advance(59_999);
+    for (let runs = 0; runs < 20; runs++) await runOnce(duty);
+    expect((await stateOf(id)).status).toBe('running');
+    clock.advance(1);
+    for (let runs = 0; runs < 500 && (await stateOf(id)).status !== 'done'; runs++) await runOnce(duty);
+    expect(await stateOf(id)).toMatchObject({ status: 'done', counts: { erasedEvents: 1 } });
+  });
+  it('the clock of the console was ahead that cancelled it', async () => {
+    const { id } = await start('user_id', PERSON);
+    expect(await cancelRunningErasure(store, await stateOf(id), consoleAhead(), anna)).toBe('advanced');
+    const duty = eraseEvents(context);
+    await runOnce(duty);
+    clock.advance(10_000);
+    await runOnce(duty);
+    expect((await stateOf(id)).status).toBe('cancelled');
+  });
+  it('the clock of the worker was ahead that left an event for later', async () => {
+    const a = await subscribe('paused');
+    const { ref } = await publish([a]);
+    const { id } = await start('session_id', 'ses-1', 'deliver');
+    await runUntil(id, 'waiting');
+    clock.advance(10 * HOUR_MS);
+    await runOnce();
+    clock.advance(-10 * HOUR_MS);
+    await attempt(deliveryId(ref, a), { kind: 'succeeded' });
+    await runOnce();
+    await runOnce();
+    expect(await stateOf(id)).toMatchObject({ status: 'done', counts: { erasedEvents: 1 } });
+  });
+  it('the clock of the worker was ahead that could not read an event', async () => {
+    const { ref } = await publish([await subscribe()]);
+    const [key] = await store.redis.keys(`${store.prefix}:*:event:${ref}`);
+    await store.redis.rename(key!, `${key}:away`);
+    await store.redis.set(key!, 'no event');
+    const { id } = await start('session_id', 'ses-1');
+    clock.advance(10 * HOUR_MS);
+    while ((await stateOf(id)).unreadable.events === 0) await runOnce().catch(() => undefined);
+    await runOnce().catch(() => undefined);
+    await store.redis.rename(`${key}:away`, key!);
+    clock.advance(-10 * HOUR_MS);
+    for (let runs = 0; runs < 20; runs++) await runOnce();
+    expect(await stateOf(id)).toMatchObject({ unreadable: { events: 0 }, counts: { events: 1 } });
+  });
+});
+
 describe('after an erasure', () => {
   it('no replay is made of its deliveries, and the worker sends nothing that was made in spite of it', async () => {
     const a = await subscribe();

@@ -76,6 +76,24 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const others = results.filter((one) => one.status === 'fulfilled' || !isUnreadable(one.reason));
     return others.length < results.length && mayReport() ? results : others;
   };
+  /** When this process first saw the time of an erasure that was ahead of its own clock. */
+  const firstSeenMs = new Map<string, number>();
+  /**
+   * The erasure with times that are not ahead. The clock of the console that has confirmed or cancelled it may be: it
+   * would then stay as it is for as long.
+   */
+  const notAhead = <E extends Uncounted>(erasure: E): E => {
+    const nowMs = clock.now();
+    const limit = (atMs: number | null) => {
+      if (atMs === null || atMs <= nowMs) return atMs;
+      const key = `${erasure.id} ${atMs}`;
+      const firstMs = firstSeenMs.get(key) ?? nowMs;
+      firstSeenMs.set(key, firstMs);
+      return firstMs;
+    };
+    const { confirmedAtMs, cancelledAtMs } = erasure;
+    return { ...erasure, confirmedAtMs: limit(confirmedAtMs), cancelledAtMs: limit(cancelledAtMs) };
+  };
   /**
    * What an erasure has to do in a partition: the events to erase, those that are due longest first, and where to find
    * more.
@@ -88,7 +106,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     }
     const events = erases(erasure) ? await eventsToErase(store, partition, id, clock.now(), MAX_EVENTS) : [];
     const finds = erasure.sealedValue !== undefined && erasure.cancelledAtMs === null;
-    const needed = passesNeeded(erasure, clock.now());
+    const needed = passesNeeded(notAhead(erasure), clock.now());
     if (!finds) return { erasure, events, place: undefined, unreadable: [] };
     const place = await placeToGoOn(store, id, partition, needed);
     return { erasure, events, place, unreadable: await unreadableToRetry(store, partition, id, clock.now()) };
@@ -165,7 +183,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const { passes, left } = await erasureProgress(store, id);
     // Loaded after the progress, so that the counts include all work that the progress knows of.
     const [erasure] = await loadErasures(store, [id]);
-    const next = erasure && nextErasureStatus(erasure, passes, left, clock.now());
+    const next = erasure && nextErasureStatus(notAhead(erasure), passes, left, clock.now());
     if (!next || !(await settleErasure(store, erasure, next, clock.now()))) return;
     const { field, valueHmac: value_hmac, counts } = erasure;
     const line = { erasure_id: id, status: next, field, value_hmac, events: counts.erasedEvents };

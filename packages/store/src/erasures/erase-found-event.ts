@@ -18,14 +18,14 @@ import { entriesToRemove } from '../events/search-index.ts';
 import * as keys from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
-import { DELIVERIES_AT_ONCE } from './erasure-events.ts';
+import { DELIVERIES_AT_ONCE, LONGEST_WAIT_MS } from './erasure-events.ts';
 
 /** A worker has one of its jobs, or ingest makes more deliveries: looked at again after this. */
 const SOON_MS = 1_000;
 /** Its deliveries are to be sent first. */
 const WHEN_SENT_MS = 10_000;
 /** It can't be erased, for example because one of its deliveries can't be read. */
-const AFTER_FAILURE_MS = 60_000;
+const AFTER_FAILURE_MS = LONGEST_WAIT_MS;
 
 /**
  * Erases an event that an erasure has found. If it has to wait, it is looked at again later: for its fan-out, for a job

@@ -43,6 +43,8 @@ const UNREADABLE_MARK = '!';
 const UNREADABLE_FROM_MS = 1e15;
 /** An event that can't be read is tried again after this. */
 const RETRY_UNREADABLE_MS = 60_000;
+/** The longest time for which an event of an erasure is left before it is looked at again. */
+export const LONGEST_WAIT_MS = 60_000;
 /** Of the events that can't be read, an erasure names this many. */
 const MAX_UNREADABLE_NAMED = 20;
 
@@ -212,8 +214,13 @@ export async function unreadableToRetry(
 ): Promise<EventRef[]> {
   if (!scanningPartitions(store).includes(partition)) return [];
   const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
-  const [from, to] = [UNREADABLE_FROM_MS, UNREADABLE_FROM_MS + nowMs];
-  return (await store.redis.zrangebyscore(key, from, to, 'LIMIT', 0, EVENTS_AT_ONCE)).map(refOfMember);
+  const dueMs = UNREADABLE_FROM_MS + nowMs;
+  const due = await Promise.all([
+    store.redis.zrangebyscore(key, UNREADABLE_FROM_MS, dueMs, 'LIMIT', 0, EVENTS_AT_ONCE),
+    // Noted by a worker whose clock was ahead.
+    store.redis.zrangebyscore(key, `(${dueMs + RETRY_UNREADABLE_MS}`, '+inf', 'LIMIT', 0, EVENTS_AT_ONCE),
+  ]);
+  return due.flat().map(refOfMember);
 }
 
 /**
@@ -341,7 +348,10 @@ async function countDeliveries(store: Store, stored: StoredEvent): Promise<{ del
   return counts;
 }
 
-/** The events of a partition that an erasure has found, has not erased, and is to look at by now. At most `limit`. */
+/**
+ * The events of a partition that an erasure has found, has not erased, and is to look at by now. At most `limit`. Also
+ * those that are to wait for longer than any does: the clock of the worker that left them was ahead.
+ */
 export async function eventsToErase(
   store: Store,
   partition: number,
@@ -350,5 +360,8 @@ export async function eventsToErase(
   limit: number,
 ): Promise<EventRef[]> {
   const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
-  return (await store.redis.zrangebyscore(key, '-inf', nowMs, 'LIMIT', 0, limit)) as EventRef[];
+  const read = (from: number | string, to: number | string) =>
+    store.redis.zrangebyscore(key, from, to, 'LIMIT', 0, limit);
+  const due = await Promise.all([read('-inf', nowMs), read(`(${nowMs + LONGEST_WAIT_MS}`, `(${UNREADABLE_FROM_MS}`)]);
+  return due.flat().slice(0, limit) as EventRef[];
 }
