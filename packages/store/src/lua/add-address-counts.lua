@@ -75,12 +75,15 @@ local function digits(number) return #string.format('%d', number) end
 -- 0 if the number is missing.
 local function or0(value) return tonumber(value) or 0 end
 
+-- The same of a time, and 0 if it is more than a minute ahead: the clock of the worker that has stored it was wrong.
+local function past(value) return or0(value) <= nowMs + 60000 and or0(value) or 0 end
+
 local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
   local key = KEY_HEALTH .. sub
   local oldWindow, oldFailureRun, oldFirst, oldSuccessRun, kept, oldSince, noticedAtMs, wasTold, okMinute, oldLastSuccess =
     unpack(call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok', 'ls'))
   -- These failures are not in a row: another worker has reported a success after the first of them.
-  if or0(firstFailedAtMs) < or0(oldLastSuccess) then failedInARow = 0 end
+  if or0(firstFailedAtMs) < past(oldLastSuccess) then failedInARow = 0 end
   local earlierRun = succeeded == 0 and or0(oldFailureRun) or 0
   local failureRun = earlierRun + failedInARow
   local first = failureRun == 0 and '' or earlierRun > 0 and oldFirst or firstFailedAtMs
@@ -89,7 +92,7 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
   local sinceMinute = since > 0 and math.floor(since / 60000) or or0(okMinute) + 1
   local window, attempts, good = count(oldWindow or '', minute, succeeded, failed, sinceMinute)
   call('HSET', key, 'w', window, 'q', failureRun, 'fq', first, 'u', successRun)
-  if or0(lastSucceededAtMs) > or0(oldLastSuccess) then call('HSET', key, 'ls', lastSucceededAtMs) end
+  if or0(lastSucceededAtMs) > past(oldLastSuccess) then call('HSET', key, 'ls', lastSucceededAtMs) end
   local hasMoreDigits = false
   if errors ~= '' then
     local all = kept and cjson.decode(kept) or {}
@@ -107,7 +110,7 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
     call('ZADD', KEY_FAILING, since, sub)
     call('PERSIST', key)
   end
-  if since > 0 and not ends and not wasTold and nowMs - or0(noticedAtMs) >= HEALTH_NOTICE_GAP_MS then
+  if since > 0 and not ends and not wasTold and nowMs - past(noticedAtMs) >= HEALTH_NOTICE_GAP_MS then
     call('HSET', key, 'told', 1, 'nat', nowMs)
     notify(nowMs, NOTICE_SUBSCRIPTION_FAILING, 's', sub, 'w', mostFrequent(kept), 'b', since)
   end

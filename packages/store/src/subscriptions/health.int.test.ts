@@ -75,6 +75,19 @@ describe('the health of an address', () => {
     await report(one, '.');
     expect(await healthOf(one)).toMatchObject({ lastSucceededAtMs: successAtMs });
   });
+  it('is failing with a notice also after the clock of a worker was hours ahead', async () => {
+    const one = await subscribe();
+    time.nowMs += 600 * MINUTE_MS;
+    await report(one, '.xxxxxxxxxx');
+    await report(one, '..........');
+    expect(await noticesOf(one)).toMatchObject([{ type: 'subscription.failing' }, { type: 'subscription.recovered' }]);
+    time.nowMs -= 600 * MINUTE_MS;
+    await report(one, 'xxxxxxxxxx');
+    expect(await healthOf(one)).toMatchObject({ state: 'failing', failedInARow: 10 });
+    expect(await noticesOf(one)).toHaveLength(3);
+    await report(one, '.');
+    expect(await healthOf(one)).toMatchObject({ failedInARow: 0, lastSucceededAtMs: time.nowMs });
+  });
   it('is failing if fewer than half of at least 10 attempts of the last 15 minutes succeeded', async () => {
     const [half, fewer, old] = [await subscribe(), await subscribe(), await subscribe()];
     await report(half, 'x.x.x.x.x.');
