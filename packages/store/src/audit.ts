@@ -86,8 +86,9 @@ async function decodeAll(items: string[]): Promise<AuditRecord[]> {
     const space = item.indexOf(' ');
     const id = `aud_${item.slice(0, space)}`;
     return decodeNamed('audit entry', id, () => {
-      const { operator = null, ...entry } = JSON.parse(item.slice(space + 1)) as AuditEntry;
-      return { id, atMs: Number.parseInt(item, 10), operator, ...entry };
+      const stored = JSON.parse(item.slice(space + 1)) as AuditEntry & { atMs?: number };
+      const { operator = null, atMs = Number.parseInt(item, 10), ...entry } = stored;
+      return { id, atMs, operator, ...entry };
     });
   });
 }
