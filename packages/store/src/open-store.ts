@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StartError, StorageUnavailable, withTimeLimit } from '@posthorn/core';
 import { Cluster, type Redis } from 'ioredis';
 import { checkKeys } from './check-keys.ts';
-import { agreedSettings } from './format/differing-settings.ts';
+import { agreedSettings, type WorkersSettings } from './format/differing-settings.ts';
 import { type FormatRange, READABLE } from './format/formats.ts';
 import { KnownFormat, type ProcessIdentity } from './format/stored-format.ts';
 import { allPrefixes } from './keys.ts';
@@ -20,14 +20,12 @@ const START_RETRY_MS = 500;
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /** The settings of the store, under their names in all apps (interface 2). */
-interface StoreSettings extends RedisSettings {
+interface StoreSettings extends RedisSettings, WorkersSettings {
   KEY_PREFIX: string;
   PARTITIONS: number;
   RETENTION: number;
   /** Absent: `RETENTION`. */
   RETENTION_SUCCEEDED?: number;
-  /** Only workers have it. */
-  RETRY_DELAYS?: readonly number[];
 }
 
 /**

@@ -11,17 +11,24 @@ const RUNNING_MS = 30_000;
 /** The settings that processes must agree on, as they are written in a configuration. */
 export type AgreedSettings = Readonly<Record<string, string>>;
 
-/** Of the settings of a process, those that it registers. `RETRY_DELAYS` is one of workers only. */
-export function agreedSettings(settings: {
-  RETENTION: number;
-  RETENTION_SUCCEEDED: number;
+/** Settings that all workers must agree on. Only workers have them. */
+export interface WorkersSettings {
   RETRY_DELAYS?: readonly number[];
-}): AgreedSettings {
-  const { RETENTION, RETENTION_SUCCEEDED, RETRY_DELAYS } = settings;
+  PAUSE_AFTER?: number;
+  RELEASE_RATE?: number;
+}
+
+/** Of the settings of a process, those that it registers. */
+export function agreedSettings(
+  settings: { RETENTION: number; RETENTION_SUCCEEDED: number } & WorkersSettings,
+): AgreedSettings {
+  const { RETENTION, RETENTION_SUCCEEDED, RETRY_DELAYS, PAUSE_AFTER, RELEASE_RATE } = settings;
   return {
     RETENTION: durationText(RETENTION),
     RETENTION_SUCCEEDED: durationText(RETENTION_SUCCEEDED),
     ...(RETRY_DELAYS && { RETRY_DELAYS: RETRY_DELAYS.map(durationText).join(',') }),
+    ...(PAUSE_AFTER !== undefined && { PAUSE_AFTER: String(PAUSE_AFTER) }),
+    ...(RELEASE_RATE !== undefined && { RELEASE_RATE: String(RELEASE_RATE) }),
   };
 }
 
