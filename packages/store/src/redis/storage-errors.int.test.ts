@@ -66,6 +66,31 @@ it('a refusal does not say that nothing was changed where the command was sent b
   await new Promise((resolve) => server.close(resolve));
 });
 
+it('refusals of a replica close its connection once, however many commands were sent together', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      for (const command of String(chunk)
+        .split(/\*\d+\r\n/)
+        .slice(1))
+        socket.write(/\r\nset\r\n/i.test(command) ? '-READONLY a replica.\r\n' : '$11\r\nloading:0\r\n\r\n');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const redis = connectRedis({ REDIS_URL: `redis://127.0.0.1:${port}` }) as Redis;
+  redis.on('error', () => undefined);
+  await once(redis, 'ready');
+  const { stream } = redis;
+  const [before, closed] = [stream.listenerCount('close'), once(stream, 'close')];
+  await Promise.allSettled(Array.from({ length: 20 }, () => redis.set('x', '1')));
+  expect(stream.listenerCount('close')).toBeLessThanOrEqual(before + 2);
+  await closed;
+  await once(redis, 'ready');
+  redis.disconnect();
+  await new Promise((resolve) => server.close(resolve));
+});
+
 it('a command on a key of another type rejects with the name of the key', async () => {
   const redis = connectRedis({ REDIS_URL: testRedisUrl() });
   const key = testPrefix();

@@ -84,7 +84,7 @@ function isUnavailable(error: Error): boolean {
  * those it emits.
  */
 export function typeErrors<R extends Redis | Cluster>(redis: R): R {
-  const { sendCommand, emit, connect, duplicate } = redis as Redis;
+  const { sendCommand, emit, connect, disconnect, duplicate } = redis as Redis;
   const typed: Partial<Redis> = {
     // The client of a Cluster sends commands again by itself.
     sendCommand(command: SentCommand, ...more) {
@@ -95,6 +95,11 @@ export function typeErrors<R extends Redis | Cluster>(redis: R): R {
     },
     emit(event, ...args) {
       return emit.call(this, event, ...(event === 'error' ? args.map((error) => typedError(error)) : args));
+    },
+    disconnect(reconnect) {
+      // Each refusal of a replica asks to reconnect, and would add a listener to a connection that is closing already.
+      const isClosing = this.status === 'ready' && this.stream?.writableEnded;
+      if (!(reconnect && isClosing)) disconnect.call(this, reconnect);
     },
     connect: (...args) => connect.apply(redis, args).catch((error) => Promise.reject(typedError(error))),
     duplicate: (...args) => typeErrors(duplicate.apply(redis as Redis, args)),
