@@ -266,6 +266,35 @@ describe('with a Redis that', () => {
     expect((await operate('GET', '/v1/subscriptions')).body.data).toHaveLength(1);
   });
 
+  it('has become the replica of one that was promoted by hand, all processes follow the name that leads to it', async () => {
+    const [old, promoted] = [await redisServer(), await redisServer()];
+    const [master, replica] = [old, promoted].map(({ url }) => ownClient({ REDIS_URL: url }));
+    const name = await ownProxy(old.port);
+    const url = `redis://127.0.0.1:${name.port}`;
+    const { publish, subscribe, operate, deliveries, to, ...apps } = await system({ REDIS_URL: url });
+    await accepted(() => publish(sampleEvent({ id: 'evt_before' })));
+    await eventually('its record', async () => (await deliveries('status=succeeded')).length === 1);
+    await replica!.call('REPLICAOF', '127.0.0.1', String(old.port));
+    await eventually('the replica to be in sync', async () =>
+      /master_link_status:up/.test(await replica!.info('replication')),
+    );
+    await replica!.call('REPLICAOF', 'NO', 'ONE');
+    // What the new master does not have, in the memory of the processes too.
+    const lost = await subscribe(`${to.url}lost`);
+    await accepted(() => publish(sampleEvent({ id: 'evt_lost' })));
+    await to.received(3, isDelivery);
+    name.leadTo(promoted.port);
+    await master!.call('REPLICAOF', '127.0.0.1', String(promoted.port));
+    await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
+    await eventually('its record', async () => (await deliveries('event_id=evt_after'))[0]?.status === 'succeeded');
+    const toLost = to.requests.filter(({ path, body }) => path.endsWith('lost') && body.includes('evt_after'));
+    expect(toLost).toEqual([]);
+    expect((await operate('GET', `/v1/subscriptions/${lost.id}`)).status).toBe(404);
+    expect((await operate('GET', '/v1/subscriptions?q=lost')).body.data).toEqual([]);
+    expect((await operate('GET', '/v1/events/evt_lost')).status).toBe(404);
+    expect([apps.ingest, apps.worker, apps.operator].flatMap(complaintsOf)).toEqual([]);
+  });
+
   it('accepts no more connections, publishers get 503, and everything continues once it does', async () => {
     const redis = await redisServer();
     const { publish, to, ingest } = await system({ REDIS_URL: redis.url });

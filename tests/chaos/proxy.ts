@@ -9,6 +9,8 @@ export interface WayToRedis {
   /** Breaks every connection and accepts no new one until `restore`. */
   cut(): void;
   restore(): void;
+  /** From now on, new connections lead to another server, as after a change of a name. Existing ones stay. */
+  leadTo(port: number): void;
   /** Breaks every connection in the middle of its next reply of at least this many bytes. */
   cutWithin(leastBytes?: number): void;
   /** How many replies have been broken off. */
@@ -20,7 +22,8 @@ export interface WayToRedis {
   close(): Promise<void>;
 }
 
-export async function startProxy(targetPort: number): Promise<WayToRedis> {
+export async function startProxy(firstPort: number): Promise<WayToRedis> {
+  let targetPort = firstPort;
   const sockets = new Set<Socket>();
   let isCut = false;
   let delayMs = 0;
@@ -69,6 +72,9 @@ export async function startProxy(targetPort: number): Promise<WayToRedis> {
     },
     restore() {
       isCut = false;
+    },
+    leadTo(port) {
+      targetPort = port;
     },
     cutWithin(least = 2) {
       leastBytes = least;
