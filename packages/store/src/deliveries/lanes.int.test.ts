@@ -184,6 +184,18 @@ describe('an overdue retry', () => {
     expect(await loadOne(job.deliveryId)).toMatchObject({ status: 'held', nextAttemptAtMs: null });
     expect(await addressesToRelease(store, partition, 'overdue')).toEqual([]);
   });
+  it('waits in one lane only if the job that a crash has left is taken while its address is paused', async () => {
+    const { id } = await subscribe();
+    const job = await retry(id);
+    time.nowMs += HOUR_MS;
+    expect(await begin(job)).toEqual({ kind: 'overdue' });
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'paused' }));
+    expect(await begin(job)).toEqual({ kind: 'held' });
+    await changeSubscription(store, id, (now) => ({ ...now, status: 'active' }));
+    expect(await release('held', id, 10)).toHaveLength(1);
+    // A worker may have the job by now: a second one would be an attempt beside its.
+    expect(await release('overdue', id, 10)).toEqual([]);
+  });
   it('says when it was first due, however often it is released, until its attempt is recorded', async () => {
     const job = await retry((await subscribe()).id);
     const dueAtMs = time.nowMs - 1 + 60_000;
