@@ -1,8 +1,9 @@
 /** What a connection says of itself. */
 import { expect, it } from '@jest/globals';
 import { eventually, testRedisUrl } from '@posthorn/testing';
-import { Cluster } from 'ioredis';
-import { onDisconnect } from './connect-redis.ts';
+import { atEnd } from '@posthorn/testing/at-end';
+import { Cluster, type Redis } from 'ioredis';
+import { connectRedis, onDisconnect } from './connect-redis.ts';
 
 /** The connections of a Cluster to its nodes, which ioredis keeps to itself. */
 interface Pool {
@@ -28,4 +29,15 @@ it('reports that the connection to a node of a Cluster has closed, also if the n
   await closeNext();
   await eventually('the second connection has closed', () => closed === 2);
   expect(cluster.nodes()).toEqual([]);
+});
+
+it('connects to the nodes of a Cluster by name, also beside a name that does not resolve', async () => {
+  const nodes = ['nowhere.invalid', 'localhost'].map((host) => ({ host, port: 1 }));
+  const cluster = connectRedis({ REDIS_URL: 'rediss://anywhere', REDIS_CLUSTER_NODES: nodes });
+  atEnd(() => cluster.disconnect());
+  cluster.on('error', () => undefined);
+  const names: (string | undefined)[] = [];
+  cluster.on('+node', ({ options }: Redis) => names.push(options.host));
+  await eventually('both nodes', () => names.length >= nodes.length);
+  expect(names.slice(0, nodes.length)).toEqual(nodes.map(({ host }) => host));
 });

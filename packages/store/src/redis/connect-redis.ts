@@ -69,7 +69,14 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     ...(password && { password: decodeURIComponent(password) }),
     ...(isTls && { tls: {} }),
   };
-  if (nodes.length > 0) return new Cluster([...nodes], { clusterRetryStrategy: reconnectDelayMs, redisOptions });
+  if (nodes.length > 0) {
+    return new Cluster([...nodes], {
+      clusterRetryStrategy: reconnectDelayMs,
+      // Names stay names: certificates are issued for them, and one that does not resolve is one node that is away.
+      dnsLookup: (name, done) => done(null, name, 0),
+      redisOptions,
+    });
+  }
   const { REDIS_SENTINEL_NAME: name, REDIS_SENTINEL_PASSWORD: sentinelPassword } = settings;
   return new Redis({
     ...redisOptions,
