@@ -1,6 +1,9 @@
 /** What a connection says of itself. */
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:tls';
 import { expect, it } from '@jest/globals';
-import { eventually, testRedisUrl } from '@posthorn/testing';
+import { eventually, testCertificate, testRedisUrl } from '@posthorn/testing';
 import { atEnd } from '@posthorn/testing/at-end';
 import { Cluster, type Redis } from 'ioredis';
 import { connectRedis, onDisconnect } from './connect-redis.ts';
@@ -40,4 +43,21 @@ it('connects to the nodes of a Cluster by name, also beside a name that does not
   cluster.on('+node', ({ options }: Redis) => names.push(options.host));
   await eventually('both nodes', () => names.length >= nodes.length);
   expect(names.slice(0, nodes.length)).toEqual(nodes.map(({ host }) => host));
+});
+
+it('names the host of REDIS_URL in the TLS handshake, as a proxy that serves several Redis needs it', async () => {
+  const named: string[] = [];
+  const SNICallback = (name: string, done: (error: null) => void) => {
+    named.push(name);
+    done(null);
+  };
+  const server = createServer({ ...testCertificate, SNICallback });
+  atEnd(() => server.close());
+  server.on('tlsClientError', () => undefined).listen(0);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const redis = connectRedis({ REDIS_URL: `rediss://localhost:${port}` });
+  atEnd(() => redis.disconnect());
+  redis.on('error', () => undefined);
+  await eventually('the name', () => named[0] === 'localhost');
 });

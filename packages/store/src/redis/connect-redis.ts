@@ -1,4 +1,6 @@
 /** Connects to Redis, to Redis Cluster, or to the master that sentinels name. */
+import { isIP } from 'node:net';
+import { bareHost } from '@posthorn/core';
 import { Cluster, Redis } from 'ioredis';
 import { failFast } from './fail-fast.ts';
 import { joinWrites } from './join-writes.ts';
@@ -60,9 +62,13 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     // The master has become a replica: reconnect. With sentinels, the command is repeated on the new master.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY') && (sentinels.length > 0 ? 2 : 1),
   };
-  if (nodes.length === 0 && sentinels.length === 0) return new Redis(settings.REDIS_URL, common);
-  const { username, password, protocol, pathname } = new URL(settings.REDIS_URL);
+  const { username, password, protocol, hostname, pathname } = new URL(settings.REDIS_URL);
   const isTls = protocol === 'rediss:';
+  if (nodes.length === 0 && sentinels.length === 0) {
+    // A proxy that serves several Redis selects by this name, which ioredis does not send by itself.
+    const tls = isTls && isIP(bareHost(hostname)) === 0 && { tls: { servername: hostname } };
+    return new Redis(settings.REDIS_URL, { ...common, ...tls });
+  }
   const redisOptions = {
     ...common,
     ...(username && { username: decodeURIComponent(username) }),
