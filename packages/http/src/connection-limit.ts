@@ -1,6 +1,6 @@
 /** Limits the connections per client, so that one client cannot use all of them. */
 import type { Server } from 'node:http';
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIPv6, type Socket } from 'node:net';
 import type { SharedSettings } from '@posthorn/runtime';
 import { Counter, type Registry } from 'prom-client';
 import { ipNetwork } from './ip-network.ts';
@@ -26,13 +26,13 @@ export function limitConnections(
     })) as Counter<'reason'>;
   // Samples of 0 from the first scrape on: otherwise the first refusals would not show as an increase.
   for (const reason of ['client_limit', 'process_limit']) refused.inc({ reason }, 0);
-  const proxies = blockListOf(settings.TRUSTED_PROXIES);
+  const isProxy = proxyTest(settings.TRUSTED_PROXIES);
   const open = new Map<string, number>();
   server.on('drop', () => refused.inc({ reason: 'process_limit' }));
   server.prependListener('connection', (socket) => {
     const { remoteAddress } = socket;
     // A connection without an address is closed already.
-    if (remoteAddress === undefined || proxies.check(remoteAddress, isIPv6(remoteAddress) ? 'ipv6' : 'ipv4')) return;
+    if (remoteAddress === undefined || isProxy(socket)) return;
     const client = ipNetwork(remoteAddress);
     const count = (open.get(client) ?? 0) + 1;
     if (count > settings.MAX_CLIENT_CONNECTIONS) {
@@ -49,11 +49,12 @@ export function limitConnections(
   });
 }
 
-function blockListOf(networks: readonly string[]): BlockList {
+/** Returns a function that says whether a connection comes from one of these networks. */
+export function proxyTest(networks: readonly string[]): (socket: Socket) => boolean {
   const list = new BlockList();
   for (const network of networks) {
     const [address, prefix] = network.split('/') as [string, string];
     list.addSubnet(address, Number(prefix), isIPv6(address) ? 'ipv6' : 'ipv4');
   }
-  return list;
+  return ({ remoteAddress = '' }) => list.check(remoteAddress, isIPv6(remoteAddress) ? 'ipv6' : 'ipv4');
 }

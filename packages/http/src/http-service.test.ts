@@ -2,6 +2,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
+import type { Express } from 'express';
+import { PROXY_KEEP_ALIVE_MS } from './http-service.ts';
 import { startService } from './test-service.ts';
 
 describe('what is not valid HTTP', () => {
@@ -21,6 +23,22 @@ describe('what is not valid HTTP', () => {
     const [head = '', body = ''] = Buffer.concat(received).toString().split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\\ncontent-type: application/problem\\+json`, 'i'));
     expect(body).toContain(`"code":"${code}"`);
+  });
+});
+
+describe('an idle connection', () => {
+  it.each([
+    ['about a minute', [], 66_000],
+    ['longer than proxies keep it, if a proxy opened it', ['127.0.0.0/8'], PROXY_KEEP_ALIVE_MS],
+  ])('is kept for %s', async (_what, TRUSTED_PROXIES, ms) => {
+    const idleMs = Promise.withResolvers<number | undefined>();
+    const routes = (app: Express) =>
+      void app.get('/', ({ socket }, response) => {
+        response.once('finish', () => idleMs.resolve(socket.timeout)).end();
+      });
+    const service = await startService(routes, { TRUSTED_PROXIES });
+    await (await fetch(service.url())).text();
+    expect(await idleMs.promise).toBe(ms);
   });
 });
 

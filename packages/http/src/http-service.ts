@@ -1,12 +1,12 @@
 /** An HTTP server: its time limits for slow clients, and a stop that finishes the requests in flight. */
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { AppError, StartError } from '@posthorn/core';
 import type { Service, SharedSettings } from '@posthorn/runtime';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Registry } from 'prom-client';
-import { limitConnections } from './connection-limit.ts';
+import { limitConnections, proxyTest } from './connection-limit.ts';
 import { type Connections, handleInOrder, refuse } from './handle-in-order.ts';
 
 /** Time limits for the headers of a request and for the whole request. */
@@ -16,8 +16,12 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const CHECK_CONNECTIONS_EVERY_MS = 1_000;
 /** A connection without traffic is closed after this time. Longer than any call takes. */
 const SOCKET_TIMEOUT_MS = 120_000;
-/** Longer than that of common proxies, so that the proxy closes an idle connection first. */
 const KEEP_ALIVE_MS = 65_000;
+/**
+ * The same for `TRUSTED_PROXIES`: longer than any common proxy keeps an idle connection (Envoy: an hour). Otherwise the
+ * proxy may send a request just when the connection is closed, and its caller gets 502.
+ */
+export const PROXY_KEEP_ALIVE_MS = 3_900_000;
 
 /** Interval of closing unused connections while the server stops. */
 const CLOSE_UNUSED_EVERY_MS = 50;
@@ -127,6 +131,7 @@ export function createHttpService(
   const connections = handleInOrder(server, listener);
   server.maxConnections = MAX_CONNECTIONS;
   limitConnections(server, settings, registry);
+  if (settings.TRUSTED_PROXIES.length > 0) keepForProxies(server, proxyTest(settings.TRUSTED_PROXIES));
   let stopping: Promise<void> | undefined;
   server.prependListener('request', (_request, response) => {
     if (stopping) response.setHeader('Connection', 'close');
@@ -147,6 +152,18 @@ export function createHttpService(
       await stopping;
     },
   };
+}
+
+/** Keeps idle connections of proxies for `PROXY_KEEP_ALIVE_MS`. */
+function keepForProxies(server: Server, isProxy: (socket: Socket) => boolean): void {
+  const ofProxies = new WeakSet<Socket>();
+  server.on('connection', (socket) => {
+    if (isProxy(socket)) ofProxies.add(socket);
+  });
+  server.prependListener('request', ({ socket }, response) => {
+    // Node's own listener, which comes first, sets `keepAliveTimeout`.
+    if (ofProxies.has(socket)) response.once('finish', () => socket.setTimeout(PROXY_KEEP_ALIVE_MS));
+  });
 }
 
 /**

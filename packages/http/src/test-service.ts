@@ -21,11 +21,14 @@ afterEach(async () => {
 });
 
 /** Starts a service, which stops after the test. */
-export async function startService(routes: (app: Express) => void): Promise<HttpService> {
+export async function startService(
+  routes: (app: Express) => void,
+  change: { TRUSTED_PROXIES?: string[] } = {},
+): Promise<HttpService> {
   const app = createExpress();
   routes(app);
   app.use(notFoundHandler, problemHandler(logger));
-  service = createHttpService(app, { port: 0, settings, registry: new Registry() });
+  service = createHttpService(app, { port: 0, settings: { ...settings, ...change }, registry: new Registry() });
   await service.start();
   return service;
 }
