@@ -2,10 +2,10 @@
  * Sends single requests (validations and notices), each over its own connection. Rules and limits are those of
  * deliveries, but a response counts only once all of its headers have arrived.
  */
-import { type ClientRequest, Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
-import type { Got, Response } from 'got';
+import type { Got, RequestFunction, Response } from 'got';
 import { BodyExcerpt, cameBack } from './came-back.ts';
 import { createCheckedUrls } from './checked-urls.ts';
 import { IP_TIMEOUT_MS } from './connect.ts';
@@ -50,6 +50,7 @@ export function createOneOffSender(options: SenderOptions): Sender {
     const { default: got } = await import('got');
     return got.extend({
       agent,
+      request,
       retry: { limit: 0 },
       followRedirect: false,
       throwHttpErrors: false,
@@ -87,6 +88,13 @@ export function createOneOffSender(options: SenderOptions): Sender {
     },
   };
 }
+
+/**
+ * Makes a request and accepts headers that are not quite valid, as the sender of deliveries does: in several lines, or
+ * with lines that end with LF alone. Nothing can hide in such a response, since its connection carries no other.
+ */
+const request: RequestFunction = (url, options, callback) =>
+  (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, { ...options, insecureHTTPParser: true }, callback);
 
 const openings = new WeakMap<Socket, OpeningSteps>();
 

@@ -42,6 +42,18 @@ describe.each(senderKinds)('%s: a receiver that behaves', (kind) => {
       expect(elsewhere.requests).toHaveLength(0);
     },
   );
+  it.each([
+    [
+      'a header in several lines',
+      "HTTP/1.1 200 OK\r\nContent-Security-Policy: default-src 'self';\r\n  img-src *\r\n\r\n",
+    ],
+    ['lines that end with LF alone', 'HTTP/1.1 200 OK\nContent-Length: 0\n\n'],
+    ['a control character', 'HTTP/1.1 200 OK\r\nServer: a\u0001\r\n\r\n'],
+  ])('has responded also with %s', async (_what, text) => {
+    const server = createServer(({ socket }) => void socket.end(text));
+    const port = await listening(server, '127.0.0.1');
+    expect(await testSender({}, kind).send(post(`http://127.0.0.1:${port}/`))).toEqual(responded());
+  });
   it('fails as tls with a certificate that is not trusted, or is for another name', async () => {
     const receiver = await testReceiver(200, testCertificate);
     const ca = testCertificate.cert;
