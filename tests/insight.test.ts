@@ -22,6 +22,15 @@ const noticesOf = (type: string) =>
   notices.requests.map(({ body }) => JSON.parse(body)).filter((notice) => notice.type === type);
 
 describe('the overview', () => {
+  it('says that the queue was paused, as BullMQ and its tools do it', async () => {
+    const meta = `${on.prefix}:{0}:deliveries:meta`;
+    const notWell = async () => (await on.operate('GET', '/v1/overview')).body.not_well;
+    const isPaused = [{ kind: 'queue_paused', message: "the queue was paused with BullMQ's API" }];
+    await on.redis.hset(meta, 'paused', 1);
+    await eventually('it to say so', async () => JSON.stringify(await notWell()) === JSON.stringify(isPaused));
+    await on.redis.hdel(meta, 'paused');
+    await eventually('all to be well', async () => (await notWell()).length === 0);
+  });
   it('counts attempts, successes and durations, ranks addresses, and lists the workers', async () => {
     const [good, bad] = [await on.subscribe(to.url), await on.subscribe(failing.url)];
     await on.publishBatch([sampleEvent(), sampleEvent()]);

@@ -7,6 +7,7 @@ const well: Parameters<typeof findNotWell>[0] = {
   refusal: null,
   triage: { problems: { total: 0, items: [] }, incidents: [] },
   workers: [worker],
+  isPaused: false,
   hour: { periods: [] },
   pendingMs: 0,
   server: { fullest: null, eviction: undefined },
@@ -46,6 +47,7 @@ describe('all', () => {
       'worker a:7 has reached nothing since 1970-01-01T00:00:00.000Z',
     ],
     ['no_worker', { workers: [] }, 'no worker is running'],
+    ['queue_paused', { isPaused: true }, "the queue was paused with BullMQ's API"],
     ['eviction', { server: { ...well.server, eviction: 'Redis may evict keys' } }, 'Redis may evict keys'],
     ['writes_refused', { refusal: 'READONLY' }, 'Redis refuses changes: READONLY'],
   ])('is not well: %s', (kind, change, message) => {

@@ -9,6 +9,8 @@ interface State {
   refusal: string | null;
   triage: Pick<Overview, 'problems' | 'incidents'>;
   workers: readonly Worker[];
+  /** Whether someone has paused the queue with BullMQ's API. */
+  isPaused: boolean;
   /** The attempts of the last hour, minute by minute. */
   hour: Pick<AttemptSeries, 'periods'>;
   /** How long the oldest pending delivery has waited. */
@@ -19,12 +21,13 @@ interface State {
 type Worker = Pick<WorkerState, 'host' | 'pid' | 'outageSinceMs'> & { clockOffsetMs: number | null };
 
 /** Returns what keeps all from being well. */
-export function findNotWell({ refusal, triage, workers, hour, pendingMs, server }: State): NotWell[] {
+export function findNotWell({ refusal, triage, workers, isPaused, hour, pendingMs, server }: State): NotWell[] {
   return [
     ...(refusal === null ? [] : [{ kind: 'writes_refused' as const, message: `Redis refuses changes: ${refusal}` }]),
     ...ofAddresses(triage),
     // Heartbeats are writes: while Redis refuses those, no worker seems alive, and none has to be started.
     ...(refusal !== null && workers.length === 0 ? [] : ofWorkers(workers)),
+    ...(isPaused ? [{ kind: 'queue_paused' as const, message: "the queue was paused with BullMQ's API" }] : []),
     ...ofTraffic(hour, pendingMs),
     ...ofServer(server),
   ];

@@ -43,10 +43,18 @@ async function readOverview(context: ConsoleContext): Promise<api.Overview> {
   const nowMs = context.clock.now();
   const unreadable: UnreadableRecord[] = [];
   const read = await readAll(context, nowMs, unreadable);
-  const { backlog, hour, triage, server, refusal } = read;
+  const { backlog, hour, triage, server, refusal, isPaused } = read;
   const workers = withClockOffsets(read.workers, nowMs - server.clockOffsetMs);
   const addresses = await serializeAddresses(context, read, unreadable);
-  const notWell = findNotWell({ refusal, triage, workers, hour, pendingMs: backlog.oldestPendingAgeMs, server });
+  const notWell = findNotWell({
+    refusal,
+    triage,
+    workers,
+    isPaused,
+    hour,
+    pendingMs: backlog.oldestPendingAgeMs,
+    server,
+  });
   return {
     at: instant(nowMs),
     all_well: notWell.length === 0,
@@ -73,9 +81,10 @@ type Read = Awaited<ReturnType<typeof readAll>>;
 
 /** Adds to `unreadable` what can't be read of the addresses. */
 function readAll(context: ConsoleContext, nowMs: number, unreadable: UnreadableRecord[]) {
-  const { store, directory, clock } = context;
+  const { store, directory, clock, jobQueues } = context;
   return awaitValues({
     backlog: readBacklog(context, nowMs),
+    isPaused: jobQueues.arePaused(),
     workers: aliveWorkers(store),
     hour: readAttempts(store, 'minute', nowMs),
     day: readAttempts(store, 'hour', nowMs),

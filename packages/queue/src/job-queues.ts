@@ -63,6 +63,10 @@ export function createJobQueues(options: {
         failed: sum('failed'),
       };
     },
+    /** Whether someone has paused the queue of a partition with BullMQ's API. */
+    async arePaused(): Promise<boolean> {
+      return (await Promise.all(queues.map((queue) => queue.isPaused()))).includes(true);
+    },
     /** Resolves once BullMQ has defined its scripts on the connection. */
     async ready(): Promise<void> {
       await Promise.all(queues.map((queue) => queue.waitUntilReady()));

@@ -97,6 +97,7 @@ const notWellKinds = {
   addresses: 'addresses fail or are paused',
   incident: 'addresses began to fail at once',
   no_worker: 'no worker is running',
+  queue_paused: "someone has paused the queue with BullMQ's API",
   worker_outage: 'a worker reaches no address',
   worker_clock: `a worker's clock is more than ${WELL_LIMITS.maxClockOffsetMs / 1_000} s from that of Redis`,
   attempts: `less than ${100 * WELL_LIMITS.minSuccessRate} % of the attempts of the last ${HEALTH_MINUTES} minutes succeeded`,

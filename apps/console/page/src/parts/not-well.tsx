@@ -45,6 +45,12 @@ function ReasonAlert({ reason: { kind, message }, overview }: { reason: NotWell;
       return (
         <Warning title={title}>Events are accepted and kept, but nothing is delivered until a worker starts.</Warning>
       );
+    case 'queue_paused':
+      return (
+        <Warning title={title}>
+          Events are accepted and kept, but no attempts begin until it is resumed, with the tool that paused it.
+        </Warning>
+      );
     case 'worker_clock':
       return (
         <Warning title={title}>
