@@ -193,6 +193,8 @@ describe('settings', () => {
     for (const [name, bad] of [
       ['REDIS_URL', 'redis://:hunter2%@h'],
       ['REDIS_URL', 'redis://u%zz:hunter2@h'],
+      ['REDIS_URL', 'redis://:hunter2/x@h'],
+      ['REDIS_URL', 'redis://:hunter2#x@h'],
       ['REDIS_CLUSTER_NODES', 'h:65535,hunter2:65536'],
       ['REDIS_SENTINELS', 'hunter2:99999'],
       ['REDIS_URL', 'redis://hunter2:0'],
@@ -202,6 +204,7 @@ describe('settings', () => {
       expect(() => loadSettings(schema, { ...good, [name]: bad })).toThrow(`${name}: must be`);
       expect(() => loadSettings(schema, { ...good, [name]: bad })).not.toThrow(/hunter2/);
     }
+    expect(() => loadSettings(schema, { ...good, REDIS_URL: 'redis://:a/b@h' })).toThrow('/ as %2F');
     expect(loadSettings(schema, { ...good, REDIS_URL: 'redis://:50%25@h' }).REDIS_URL).toBe('redis://:50%25@h');
   });
   it('read trusted proxies as networks', () => {

@@ -19,7 +19,7 @@ const redisUrl = z.string().refine((text) => {
     isDecodable(url.username) &&
     isDecodable(url.password)
   );
-}, 'must be such as redis://host:6379, redis://user:password@host:6379/0 or rediss://…, with % in a password as %25');
+}, 'must be such as redis://host:6379, redis://user:password@host:6379/0 or rediss://…, with user and password percent-encoded (% as %25, / as %2F, # as %23)');
 
 const hostsAndPorts = parsedBy((text) => {
   const nodes = text.split(',').map((node) => {
