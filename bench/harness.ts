@@ -176,8 +176,8 @@ export function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Like `eventually` of the tests, with a longer limit. */
-export const until = <T>(what: string, probe: () => Promise<T | false>, limitMs = 300_000, everyMs?: number) =>
+/** Like `eventually` of the tests, with a longer limit, and always as often: a figure may be how long it took. */
+export const until = <T>(what: string, probe: () => Promise<T | false>, limitMs = 300_000, everyMs = 20) =>
   eventually(what, probe, limitMs, everyMs);
 
 /** Makes `count` calls of `call`, `concurrency` at a time. Resolves with the duration of each in milliseconds. */

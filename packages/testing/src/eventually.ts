@@ -6,24 +6,27 @@
  */
 export const HUNG_MS = 120_000;
 
-/** How often a condition is looked at. */
-const PROBE_MS = 20;
+const FIRST_PROBES_MS = 20;
+const LATE_PROBES_MS = 250;
 
 /**
  * Calls `probe` every `everyMs` until it returns something other than undefined or false, and resolves with that.
- * Rejects after `limitMs`, naming `what`: as a function, what it says by then.
+ * Without `everyMs`, the longer it takes, the less often: a probe takes CPU from what it waits for. Rejects after
+ * `limitMs`, naming `what`: as a function, what it says by then.
  */
 export async function eventually<T>(
   what: string | (() => string),
   probe: () => Promise<T | undefined | false> | T | undefined | false,
   limitMs = HUNG_MS,
-  everyMs = PROBE_MS,
+  everyMs?: number,
 ): Promise<T> {
-  const endsAt = Date.now() + limitMs;
+  const startedAt = Date.now();
   for (;;) {
     const value = await probe();
     if (value !== undefined && value !== false) return value;
-    if (Date.now() > endsAt) throw new Error(`Not in ${limitMs} ms: ${typeof what === 'function' ? what() : what}`);
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    const waitedMs = Date.now() - startedAt;
+    if (waitedMs > limitMs) throw new Error(`Not in ${limitMs} ms: ${typeof what === 'function' ? what() : what}`);
+    const ms = everyMs ?? Math.min(Math.max(FIRST_PROBES_MS, waitedMs / 20), LATE_PROBES_MS);
+    await new Promise((resolve) => setTimeout(resolve, ms));
   }
 }
