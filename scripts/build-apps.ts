@@ -69,11 +69,15 @@ export async function buildApps(say: (line: string) => void): Promise<void> {
     return say('Without development packages, the apps run from their sources, with more memory.');
   }
   say(`Building ${stale.join(', ')} ...`);
-  for (const app of stale)
-    await buildFolder(folderOf(app), sourcesOf(app), async (into) => {
-      await bundle(join(root, `apps/${app}/src/main.ts`), into);
-      cpSync(SCRIPTS, join(into, 'lua'), { recursive: true });
-    });
+  for (const app of stale) await buildApp(folderOf(app), `apps/${app}/src/main.ts`, sourcesOf(app));
+}
+
+/** Builds one app into a folder from its entry, a path from the root of the repository. */
+export async function buildApp(folder: string, entry: string, sources: readonly string[]): Promise<void> {
+  await buildFolder(folder, sources, async (into) => {
+    await bundle(join(root, entry), into);
+    cpSync(SCRIPTS, join(into, 'lua'), { recursive: true });
+  });
 }
 
 /**
@@ -180,7 +184,8 @@ function escapeToAscii(code: string): string {
   return code.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-function sourcesOf(app: string): string[] {
+/** What the build of an app depends on. */
+export function sourcesOf(app: string): string[] {
   const patterns = [`apps/${app}/{package.json,src/**/*}`, 'packages/*/{package.json,src/**/*}', 'package-lock.json'];
   return [
     ...globSync(patterns, { cwd: root, exclude: (file) => file.endsWith('.test.ts') }),

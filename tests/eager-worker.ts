@@ -5,4 +5,5 @@ import { loadWorkerSettings } from '../apps/worker/src/config.ts';
 
 const timings = { lockMs: 8_000, stalledCheckMs: 1_000, putBackMs: 10_000, jobExpectedAfterMs: 5_000 };
 
-await runApp(() => buildWorker(loadWorkerSettings(process.env), systemClock, timings));
+// Not at the top level: what is built is CommonJS (scripts/build-apps.ts).
+void runApp(() => buildWorker(loadWorkerSettings(process.env), systemClock, timings));

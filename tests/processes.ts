@@ -24,9 +24,9 @@ export const BASE_ENV = {
   NODE_COMPILE_CACHE: join(root, '.posthorn/compile-cache'),
 };
 
-/** Returns the built app. Another checkout may be too old to be built, and the eager worker is only for tests. */
+/** Returns the built app. Another checkout may be too old to be built. */
 function scriptOf(app: ProcessName, dir: string): string {
-  if (app === 'eager-worker') return 'tests/eager-worker.ts';
+  if (app === 'eager-worker') return 'apps/worker/dist-eager/eager-worker.cjs';
   return dir === root ? `apps/${app}/dist/main.cjs` : `apps/${app}/src/main.ts`;
 }
 
