@@ -1,4 +1,5 @@
 /** Records scrapes of running apps as the input of promtool, as if they were two minutes apart. */
+import { readFileSync } from 'node:fs';
 import { eventually } from '@posthorn/testing';
 
 const MINUTES_APART = 2;
@@ -11,10 +12,11 @@ const SAMPLE = /^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)$/;
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /**
- * `targets`: the base URL of each process by the name of its app. A process that does not respond has no samples in
- * that scrape.
+ * Records what the alerts in the file `rules` use. `targets`: the base URL of each process by the name of its app. A
+ * process that does not respond has no samples in that scrape.
  */
-export function createRecorder(targets: Record<string, string>) {
+export function createRecorder(targets: Record<string, string>, rules: string) {
+  const used = new Set(readFileSync(rules, 'utf8').match(/\b(?:posthorn|process)_\w+/g));
   const series = new Map<string, (string | undefined)[]>();
   let scrapes = 0;
 
@@ -22,7 +24,7 @@ export function createRecorder(targets: Record<string, string>) {
     const nowS = Date.now() / 1000;
     for (const line of text.split('\n')) {
       const [, name = '', labels, value = ''] = SAMPLE.exec(line) ?? [];
-      if (name === '' || value === 'NaN' || (name.endsWith('_bucket') && !name.startsWith('posthorn'))) continue;
+      if (!used.has(name) || value === 'NaN') continue;
       const target = `job="posthorn",instance="${app}:1"`;
       const key = `${name}{${[labels?.slice(1, -1), target].filter((part) => part).join(',')}}`;
       const values = series.get(key) ?? [];
@@ -50,15 +52,14 @@ export function createRecorder(targets: Record<string, string>) {
       for (const [app, text] of texts) record(app, text);
       scrapes += 1;
     },
-    /** The names of all metrics in the last scrape, and the value of one without other labels than those of its app. */
-    names: () => new Set(Array.from(series.keys(), (key) => key.slice(0, key.indexOf('{')))),
+    /** The last value of a metric without other labels than those of its app. */
     latest(app: string, name: string): number | undefined {
       const [, values] = [...series].find(([key]) => key.startsWith(`${name}{`) && key.includes(`"${app}:1"`)) ?? [];
       const value = values?.[scrapes - 1];
       return value === undefined ? undefined : Number(value);
     },
     /** A test for promtool that fails with the names of all alerts that have fired. */
-    asTest(rules: string) {
+    asTest() {
       const values = (of: (string | undefined)[]) =>
         Array.from({ length: scrapes }, (_, i) => of[i] ?? (of[i - 1] === undefined ? '_' : 'stale')).join(' ');
       return {
