@@ -2,20 +2,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { version } from '@posthorn/runtime';
-import {
-  deliveriesWith,
-  eventually,
-  isDelivery,
-  type Receiver,
-  startReceiver,
-  testCertificate,
-} from '@posthorn/testing';
+import { deliveriesWith, eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { ownReceiver, ownWorld } from './own.ts';
@@ -440,41 +431,9 @@ describe('posthorn', () => {
     expect((await posthorn(['list', '--limit', '3'])).err).toBe('');
   });
 
-  it('says that a call whose response is lost may have been carried out, and how to follow work that continues', async () => {
+  it('says how to follow a bulk replay that goes on when its console no longer answers', async () => {
     const { id } = await on.subscribe(to.url);
     const started = (await on.operate('POST', '/v1/replays', { subscription_id: id })).body;
-    const broken = 'The call may have been carried out: look before you repeat it.';
-    for (const answer of ['', '{"id":'] as const) {
-      to.answerWith((_request, response) => {
-        if (answer) response.writeHead(200).write(answer);
-        setImmediate(() => response.destroy());
-      });
-      const paused = await posthorn(['pause', id], { POSTHORN_URL: to.url });
-      expect(paused).toEqual({ code: 1, out: '', err: expect.stringContaining(broken) });
-      const listed = await posthorn(['list'], { POSTHORN_URL: to.url });
-      expect(listed).toEqual({ code: 1, out: '', err: expect.stringMatching(/^Cannot reach a console/) });
-    }
-    // No valid response, and a proxy that gave up waiting for it.
-    to.answerWith((_request, { socket }) => socket?.end('nonsense\r\n\r\n'));
-    expect((await posthorn(['pause', id], { POSTHORN_URL: to.url })).err).toContain(broken);
-    to.answerWith(504);
-    expect((await posthorn(['pause', id], { POSTHORN_URL: to.url })).err).toContain(broken);
-    expect((await posthorn(['list'], { POSTHORN_URL: to.url })).err).not.toContain(broken);
-    // The console itself says what became of a change; a gateway with JSON of its own does not know it.
-    for (const [code, says] of [
-      ['overloaded', false],
-      ['not_changed', false],
-      ['unavailable', false],
-      ['of_a_gateway', true],
-      [undefined, true],
-    ] as const) {
-      to.answerWith((_request, response) => response.writeHead(503).end(JSON.stringify({ detail: 'Down.', code })));
-      const { err } = await posthorn(['pause', id], { POSTHORN_URL: to.url });
-      expect([code, err]).toEqual([
-        code,
-        `Down. ${says ? `${broken} ` : ''}(POST ${to.url}/v1/subscriptions/${id}/pause)\n`,
-      ]);
-    }
     to.answerWith(({ method }, response) => {
       if (method === 'POST') response.end(JSON.stringify({ ...started, status: 'running' }));
       else response.destroy();
@@ -482,35 +441,6 @@ describe('posthorn', () => {
     const { code, err } = await posthorn(['replay', id], { POSTHORN_URL: to.url });
     expect(code).toBe(1);
     expect(err).toContain(`${started.id} goes on without this command: see "posthorn show ${started.id}".`);
-  });
-
-  it('waits for the rate limit, and not for a longer refusal', async () => {
-    const paused = (await on.operate('GET', `/v1/subscriptions/${(await on.subscribe(to.url)).id}`)).body;
-    const pause = () => posthorn(['pause', 'sub_1', '--json'], { POSTHORN_URL: to.url });
-    const refuse = (response: ServerResponse, retryAfter: string) => {
-      response.writeHead(429, { 'content-type': 'application/problem+json', 'retry-after': retryAfter });
-      response.end(JSON.stringify({ detail: 'Too many calls.' }));
-    };
-    let calls = 0;
-    to.answerWith((_request, response) => {
-      calls += 1;
-      if (calls < 10) refuse(response, '0');
-      else response.end(JSON.stringify(paused));
-    });
-    expect(await pause()).toEqual({ code: 0, out: expect.stringContaining(paused.id), err: '' });
-    expect(calls).toBe(10);
-    for (const [retryAfter, expected] of [
-      ['0', 10],
-      ['60', 1],
-    ] as const) {
-      calls = 0;
-      to.answerWith((_request, response) => {
-        calls += 1;
-        refuse(response, retryAfter);
-      });
-      expect(await pause()).toEqual({ code: 1, out: '', err: expect.stringContaining('Too many calls.') });
-      expect(calls).toBe(expected);
-    }
   });
 
   it('follows a bulk replay to its end while its console does not answer for a time', async () => {
@@ -577,21 +507,12 @@ describe('posthorn', () => {
     expect([code, err]).toEqual([1, expect.stringContaining(`see "posthorn show ${sent.id}"`)]);
   });
 
-  it('takes nothing for success that is not from a console: a page of a proxy, or JSON that breaks off', async () => {
-    for (const text of ['<h1>Sign in</h1>', '{"id":', '']) {
-      to.answerWith((_request, response) => response.end(text));
-      for (const args of [
-        ['api', 'GET', '/v1/overview'],
-        ['api', 'POST', '/v1/replays', '--body', '{}'],
-        ['pause', 'sub_1'],
-        ['tail'],
-        ['listen', '--forward', '3000'],
-      ]) {
-        const { code, out, err } = await posthorn(args, { POSTHORN_URL: to.url });
-        expect([args, code, out]).toEqual([args, 1, '']);
-        expect(err).toContain('The response is not that of a console. Is POSTHORN_URL the address of a console?');
-        expect(err.includes('may have been carried out')).toBe(args.includes('POST') || args.includes('pause'));
-      }
+  it('takes nothing for success that is not from a console, such as a page of a proxy', async () => {
+    to.answerWith((_request, response) => response.end('<h1>Sign in</h1>'));
+    for (const args of [['pause', 'sub_1'], ['tail'], ['listen', '--forward', '3000']]) {
+      const { code, out, err } = await posthorn(args, { POSTHORN_URL: to.url });
+      expect([args, code, out]).toEqual([args, 1, '']);
+      expect(err).toContain('The response is not that of a console. Is POSTHORN_URL the address of a console?');
     }
   });
 
@@ -683,12 +604,6 @@ describe('posthorn', () => {
     expect([out, err]).toEqual([expect.stringContaining(' failing (dns ENOTFOUND) '), '']);
   });
 
-  it('ignores fields that a later console has added', async () => {
-    to.answerWith((_request, response) => response.end('{"data":[],"next_cursor":null,"added_later":{}}'));
-    const { code, err } = await posthorn(['deliveries'], { POSTHORN_URL: to.url });
-    expect([code, err]).toEqual([0, '']);
-  });
-
   it('prints an error of a line or two that names the console and the token that were used, and exits with 1', async () => {
     const refused = async (args: string[], env?: Record<string, string>) => {
       const { code, out, err } = await posthorn(args, env);
@@ -699,14 +614,6 @@ describe('posthorn', () => {
     };
     expect(await refused(['create', 'http://10.0.0.1'])).toMatch(/refused.*\n +url: /);
     expect(await refused(['show', 'sub_none'])).toContain('No resource has this id');
-    for (const args of [
-      ['show', ''],
-      ['pause', ''],
-      ['delete', '--yes', ''],
-    ])
-      expect(await refused(args)).toContain('An id is empty.');
-    expect(await refused(['show', '.'])).toContain('An id is ".".');
-    expect(await refused(['pause', '..'])).toContain('An id is "..".');
     expect(await refused(['list', '--limit', '0'])).toContain('whole number');
     expect(await refused(['list', '--status', 'gone'])).toContain('awaiting_validation');
     expect(await refused(['list', 'x'.repeat(201)])).toContain('q: Expected string to have <=200 characters');
@@ -715,33 +622,7 @@ describe('posthorn', () => {
     expect(await refused(['list', '--limit', '1', '--sort', 'url'], { POSTHORN_TOKEN: 'wrong' })).toBe(
       `${on.consoleUrl} refused the operator token from POSTHORN_TOKEN. (GET ${on.consoleUrl}/v1/subscriptions)\n`,
     );
-    expect(await refused(['list'], { POSTHORN_TOKEN: `${OPERATOR_TOKEN}\u{201d}` })).toContain('copy it again');
     expect(await refused(['deliveries', '--from', 'noon'])).toContain('a duration such as 30m');
-    const gone = await startReceiver();
-    await gone.close();
-    expect(await refused(['list'], { POSTHORN_URL: `${gone.url} \r` })).toMatch(/ECONNREFUSED.*Is it running\?/);
-    const tls = await ownReceiver(200, testCertificate);
-    expect(await refused(['list'], { POSTHORN_URL: tls.url })).toContain('certificate');
-    const userInfo = on.consoleUrl.replace('//', '//ada:hidden@');
-    expect(await refused(['list'], { POSTHORN_URL: userInfo })).toBe(
-      'POSTHORN_URL must not carry a user or password.\n',
-    );
-    expect(await refused(['list'], { POSTHORN_URL: 'localhost:1' })).toContain('must begin with http:// or https://');
-    expect(await refused(['list'], { POSTHORN_URL: '' })).toBe('POSTHORN_URL is empty: set it, or unset it.\n');
-    expect(await refused(['list'], { POSTHORN_TOKEN: ' ' })).toBe('POSTHORN_TOKEN is empty: set it, or unset it.\n');
     expect(await refused(['replay', 'dlv_1', '--from', '1h'])).toContain('A single delivery takes no filters, ');
-    expect(await refused(['list'], { POSTHORN_URL: to.url })).toContain('Is POSTHORN_URL the address of a console?');
-    // As from http to https: followed, the token would be left out, and the POST would become a GET.
-    to.answerWith((_request, response) => response.writeHead(301, { location: `${on.consoleUrl}/v1` }).end());
-    for (const args of [['list'], ['create', 'https://hooks.acme.example']])
-      expect(await refused(args, { POSTHORN_URL: to.url })).toContain(`redirects to ${on.consoleUrl}/v1. `);
-    expect((await on.operate('GET', '/v1/subscriptions')).body.data).toEqual([]);
-    to.answerWith((_request, response) => response.end('{"data":[{"id":1}]}'));
-    const other = await refused(['list'], { POSTHORN_URL: to.url });
-    expect(other).toContain('at data.0.id. Is POSTHORN_URL');
-    // During an upgrade, the command line may be newer than the console.
-    expect(other).toContain(`Or is it of an earlier release than this command line, ${version}? (`);
-    const created = await refused(['create', 'https://hooks.acme.example'], { POSTHORN_URL: to.url });
-    expect(created).toContain(`${version}? The call may have been carried out`);
   });
 });
