@@ -35,7 +35,7 @@ export const workerSettings = z
       wholeNumber(1, 1_000_000).default(DEFAULT_PAUSE_AFTER),
       'Delivery',
       '`20`',
-      'consecutive failed deliveries after which an address is paused. Set the same in all workers, which warn if another one has another number',
+      'consecutive failed deliveries after which an address is paused; the same in all workers, which warn otherwise',
     ),
     WORKER_CONCURRENCY: setting(
       wholeNumber(1, 10_000).default(100),
@@ -59,7 +59,7 @@ export const workerSettings = z
       wholeNumber(1, 10_000).default(50),
       'Delivery',
       '`50`',
-      'held and overdue deliveries released per second to one address. Set the same in all workers, which warn if another one has another rate',
+      'held and overdue deliveries released per second to one address; the same in all workers, which warn otherwise',
     ),
     SEND_TRACEPARENT: setting(
       z.enum(['on', 'off'], 'must be on or off').default('off'),

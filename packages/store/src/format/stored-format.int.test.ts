@@ -14,6 +14,7 @@ import {
 } from '../index.ts';
 import { byStatusKey, installationKey, partitionPrefix, queueKey, subscriptionKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
+import type { WorkersSettings } from './differing-settings.ts';
 import type { FormatRange } from './formats.ts';
 
 const DAY = 86_400_000;
@@ -44,7 +45,7 @@ async function redisNowMs(): Promise<number> {
 interface Opening {
   formats?: FormatRange;
   id?: string;
-  settings?: { RETENTION?: number; RETRY_DELAYS?: readonly number[] } | undefined;
+  settings?: ({ RETENTION?: number } & WorkersSettings) | undefined;
   onMismatch?: (error: Error) => void;
   onWarning?: (text: string) => void;
 }

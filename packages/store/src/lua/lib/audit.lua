@@ -1,5 +1,5 @@
--- Writes an entry (JSON) into the audit trail. If the clock of another process was ahead, the trail has a later entry: the
--- new one follows it, and `atMs` in the entry has its time.
+-- Writes an entry (JSON) into the audit trail. If the clock of another process was ahead, the trail has a later entry:
+-- the new one follows it, and `atMs` in the entry has its time.
 --@include append
 
 local function audit(nowMs, retentionMs, entry)
