@@ -1,9 +1,10 @@
 /** That errors are typed however a command is sent, on a real Redis. */
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { StorageUnavailable } from '@posthorn/core';
 import { HUNG_MS, testPrefix, testRedisUrl } from '@posthorn/testing';
+import { atEnd } from '@posthorn/testing/at-end';
 import type { Cluster, Redis } from 'ioredis';
 import { connectRedis } from '../index.ts';
 
@@ -41,54 +42,72 @@ it('a duplicate of a connection to a closed port rejects with StorageUnavailable
   expect(await connected).toBeInstanceOf(StorageUnavailable);
 });
 
-it('a refusal does not say that nothing was changed where the command was sent before, and its reply was lost', async () => {
-  let connections = 0;
-  /** Loses the first connection when it gets the command. Later ones are to a master that has become a replica. */
-  const server = createServer((socket) => {
-    const isFirst = connections++ === 0;
-    socket.on('data', (chunk) => {
-      const commands = String(chunk).split(/\*\d+\r\n/);
-      for (const command of commands.slice(1)) {
-        if (!/\r\nset\r\n/i.test(command)) socket.write('$11\r\nloading:0\r\n\r\n');
-        else if (isFirst) socket.destroy();
-        else socket.write("-READONLY You can't write against a read only replica.\r\n");
-      }
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const redis = connectRedis({ REDIS_URL: `redis://127.0.0.1:${port}` }, { failFastAfterMs: HUNG_MS }) as Redis;
-  redis.on('error', () => undefined);
-  await once(redis, 'ready');
-  const error = await rejection(redis.set('x', '1'));
-  redis.disconnect();
-  expect(error).toMatchObject({ message: expect.stringMatching(/^READONLY /), isRefusal: false });
-  await new Promise((resolve) => server.close(resolve));
-});
+/** A connection to a server, which numbers them from 0. */
+interface Connection {
+  number: number;
+  socket: Socket;
+}
 
-it('refusals of a replica close its connection once, however many commands were sent together', async () => {
+/**
+ * Connects to a server that replies to each command as `reply` says, but to those that ioredis sends by itself. Both end
+ * with `end`.
+ */
+async function connectTo(reply: (command: string, connection: Connection) => void) {
+  let connections = 0;
   const server = createServer((socket) => {
+    const connection = { number: connections++, socket };
     socket.on('error', () => undefined);
     socket.on('data', (chunk) => {
       for (const command of String(chunk)
         .split(/\*\d+\r\n/)
-        .slice(1))
-        socket.write(/\r\nset\r\n/i.test(command) ? '-READONLY a replica.\r\n' : '$11\r\nloading:0\r\n\r\n');
+        .slice(1)) {
+        if (/\r\n(?:set|eval|evalsha)\r\n/i.test(command)) reply(command, connection);
+        else socket.write('$11\r\nloading:0\r\n\r\n');
+      }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
-  const redis = connectRedis({ REDIS_URL: `redis://127.0.0.1:${port}` }) as Redis;
+  const redis = connectRedis({ REDIS_URL: `redis://127.0.0.1:${port}` }, { failFastAfterMs: HUNG_MS }) as Redis;
   redis.on('error', () => undefined);
+  atEnd(() => {
+    redis.disconnect();
+    server.close();
+  });
   await once(redis, 'ready');
+  return redis;
+}
+
+it('a refusal does not say that nothing was changed where the command was sent before, and its reply was lost', async () => {
+  const redis = await connectTo((_command, { number, socket }) => {
+    if (number === 0) socket.destroy();
+    else socket.write("-READONLY You can't write against a read only replica.\r\n");
+  });
+  const error = await rejection(redis.set('x', '1'));
+  expect(error).toMatchObject({ message: expect.stringMatching(/^READONLY /), isRefusal: false });
+});
+
+it('nor where it was a script that Redis does not know any more', async () => {
+  let scripts = 0;
+  const redis = await connectTo((command, { number, socket }) => {
+    if (number === 0) socket.destroy();
+    else if (/\r\nevalsha\r\n/i.test(command)) socket.write('-NOSCRIPT No matching script.\r\n');
+    else socket.write(scripts++ === 0 ? '-BUSY Redis is busy.\r\n' : '-OOM command not allowed.\r\n');
+  });
+  redis.defineCommand('change', { numberOfKeys: 1, lua: 'return 1' });
+  const { change } = redis as unknown as { change: (key: string) => Promise<unknown> };
+  const errors = await Promise.all(['x', 'y'].map((key) => rejection(change.call(redis, key))));
+  expect(errors).toMatchObject([{ isRefusal: false }, { isRefusal: false }]);
+});
+
+it('refusals of a replica close its connection once, however many commands were sent together', async () => {
+  const redis = await connectTo((_command, { socket }) => void socket.write('-READONLY a replica.\r\n'));
   const { stream } = redis;
   const [before, closed] = [stream.listenerCount('close'), once(stream, 'close')];
   await Promise.allSettled(Array.from({ length: 20 }, () => redis.set('x', '1')));
   expect(stream.listenerCount('close')).toBeLessThanOrEqual(before + 2);
   await closed;
   await once(redis, 'ready');
-  redis.disconnect();
-  await new Promise((resolve) => server.close(resolve));
 });
 
 it('a command on a key of another type rejects with the name of the key', async () => {

@@ -1,6 +1,6 @@
 /** Gives the errors of the Redis client a type: `StorageUnavailable` where Redis is unavailable, as opposed to bugs. */
 import { StorageUnavailable } from '@posthorn/core';
-import { Cluster, type Command, type Redis } from 'ioredis';
+import { Cluster, type Command, Redis } from 'ioredis';
 
 /**
  * Replies of Redis to a command that is itself wrong. Every other error reply is about the server's state, which
@@ -36,6 +36,12 @@ export function typedError<E extends Error | null | undefined>(
 
 /** A command with a mark that it was sent. A property, since a set of all commands would cost each of them more. */
 export type SentCommand = Command & { wasSent?: boolean };
+
+/**
+ * The error of a script that was sent over an earlier connection, and that Redis does not know any more. ioredis would
+ * send it once more as a new command: if Redis refuses that, nobody would know that it may have been applied before.
+ */
+const unknownOutcome = (cause: Error) => new StorageUnavailable('The connection to Redis broke', cause);
 
 /** Adds the key to the error of a key of another type, which does not say it. Scripts have several. */
 function nameKey<E extends Error | null | undefined>(error: E, { name, args }: Command): E {
@@ -90,7 +96,10 @@ export function typeErrors<R extends Redis | Cluster>(redis: R): R {
     sendCommand(command: SentCommand, ...more) {
       const { reject, wasSent = redis instanceof Cluster } = command;
       command.wasSent = true;
-      command.reject = (error) => reject(typedError(nameKey(error, command), wasSent));
+      command.reject = (error) => {
+        const isUnknown = wasSent && redis instanceof Redis && error?.message.startsWith('NOSCRIPT ');
+        reject(isUnknown ? unknownOutcome(error) : typedError(nameKey(error, command), wasSent));
+      };
       return sendCommand.call(this, command, ...more);
     },
     emit(event, ...args) {
