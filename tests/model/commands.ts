@@ -1,6 +1,7 @@
 /** The possible steps of a story. */
 import { DAY_MS, HOUR_MS } from '@posthorn/core';
 import fc from 'fast-check';
+import { resend } from './processes.ts';
 import { type Operation, PAUSE_AFTER } from './rules.ts';
 import { ADDRESSES, type Outcome, type System, WORKERS } from './system.ts';
 
@@ -72,6 +73,26 @@ export const commands: fc.Arbitrary<Command>[] = [
     (on, [which, after]) => on.publish(which % on.published, after),
     (on) => on.published > 0,
   ),
+  happening('test', fc.tuple(address, steps), (on, [which, after]) => on.test(which, after)),
+  happening('listen', fc.tuple(address, fc.constantFrom('both', 'sandbox', 'production')), (on, [which, to]) =>
+    on.listen(which, to),
+  ),
+  happening('rotate', address, (on, which) => on.rotate(which)),
+  happening(
+    'erase',
+    fc.tuple(somewhere, fc.constantFrom('end', 'deliver'), fc.boolean(), steps),
+    (on, [which, unsent, isConfirmed, after]) => on.erase(which, unsent, isConfirmed, after),
+    (on) => on.published > 0,
+  ),
+  happening(
+    'decideErasure',
+    fc.tuple(somewhere, fc.constantFrom('confirm', 'cancel'), fc.constantFrom('end', 'deliver'), steps),
+    (on, [which, what, unsent, after]) => on.decideErasure(which, what, unsent, after),
+    (on) => on.erasures.length > 0,
+  ),
+  happening('loseReply', fc.nat(20), (_on, after) => {
+    resend.after = after;
+  }),
   happening('sweepFanOuts', fc.constant(null), (on) => on.sweepFanOuts()),
   happening('maintain', fc.tuple(worker, steps), (on, [which, after]) => on.maintain(which, after)),
   happening('goOn', worker, (on, which) => on.goOn(which)),

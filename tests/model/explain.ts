@@ -4,6 +4,7 @@
  */
 import { expect } from '@jest/globals';
 import type { AttemptError, FailureReason } from '@posthorn/core';
+import { decodeKind } from '../../packages/store/src/events/event-record.ts';
 import { withFormat } from '../../packages/store/src/scripts.ts';
 import {
   type Address,
@@ -62,12 +63,12 @@ function storedEvents([, , , partitions, count, ...rest]: Args, answer: unknown)
   const events = groups(10, rest.slice(eventsAt, deliveriesAt));
   const deliveries = groups(3, rest.slice(deliveriesAt));
   expect(answer).toHaveLength(events.length);
-  return events.flatMap(([event = '', , nowMs = '', ...more], i) => {
+  return events.flatMap(([event = '', kind = '', nowMs = '', ...more], i) => {
     const own = deliveries.splice(0, Number(more.at(-1)));
     const letters = (answer as unknown[])[i];
     // One that was stored before, or that was matched by topics that have changed, has a list.
     if (typeof letters !== 'string') return [];
-    return [{ event, nowMs, deliveries: own, states: Array.from(letters, (letter) => STATES[letter]) }];
+    return [{ event, kind, nowMs, deliveries: own, states: Array.from(letters, (letter) => STATES[letter]) }];
   });
 }
 
@@ -77,20 +78,21 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
   const { addresses, deliveries } = model;
   const addressOf = (delivery: Delivery) => addresses.get(delivery.address)!;
   const set = (id: string, delivery: Delivery | undefined) => delivery && deliveries.set(id, delivery);
-  const make = (eventId: string, nowMs: string, pairs: Args[], states: readonly unknown[]) => {
+  const make = (eventId: string, kind: string, nowMs: string, pairs: Args[], states: readonly unknown[]) => {
+    const isTest = decodeKind(Number(kind)).type === 'webhook.test';
     for (const [i, [address, id]] of pairs.entries()) {
       if (deliveries.has(id!)) {
         expect(['pending', 'held', 'without_first_job']).toContain(states[i]);
         continue;
       }
-      const delivery = made(eventId, address!, addresses.get(address!)!, Number(nowMs));
+      const delivery = made({ eventId, isTest, address: address! }, addresses.get(address!)!, Number(nowMs));
       expect(states[i]).toBe(delivery?.status ?? 'none');
       set(id!, delivery);
     }
   };
   const replay = (failedId: string, firstId: string, id: string, nowMs: string) => {
     const failed = deliveries.get(failedId)!;
-    set(id, made(failed.eventId, failed.address, addressOf(failed), Number(nowMs)));
+    set(id, made(failed, addressOf(failed), Number(nowMs)));
     const all = model.replays.get(firstId) ?? [];
     model.replays.set(firstId, [...all, { id, createdAtMs: Number(nowMs) }]);
   };
@@ -111,15 +113,15 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
   };
   switch (script) {
     case 'storeEvents':
-      for (const { event, nowMs, deliveries, states } of storedEvents(args, answer))
-        make(event, nowMs, deliveries, states);
+      for (const { event, kind, nowMs, deliveries, states } of storedEvents(args, answer))
+        make(event, kind, nowMs, deliveries, states);
       return;
     case 'createDeliveries':
-      make(args[0]!, args[2]!, groups(2, args.slice(6)), answer as string[]);
+      make(args[0]!, args[1]!, args[2]!, groups(2, args.slice(6)), answer as string[]);
       return;
     case 'hold': {
       const delivery = deliveries.get(args[0]!)!;
-      const next = held(delivery, addressOf(delivery));
+      const next = held(args[0]!, delivery, addressOf(delivery));
       // 0 is also the result for a job that is no longer the delivery's.
       if (answer === 1) {
         expect(next).toBeDefined();
@@ -183,7 +185,10 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
           expect(isOver(delivery)).toBe(false);
           expect(Number(attempts)).toBe(delivery.attempts);
           const overdue = lane === 'overdue' ? { dueAtMs: Math.max(delivery.dueAtMs ?? 0, dueAtMs) } : {};
-          set(id, generation === '-1' ? held(delivery, addressOf(delivery)) : { ...released(delivery), ...overdue });
+          set(
+            id,
+            generation === '-1' ? held(id, delivery, addressOf(delivery)) : { ...released(delivery), ...overdue },
+          );
         }
       }
       return;
@@ -221,9 +226,13 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
     }
     case 'replayDelivery': {
       const [address = '', of = '', first = '', id = '', nowMs = ''] = args;
+      if (deliveries.has(id)) {
+        expect(answer).toBe('without_first_job');
+        return;
+      }
       const refusal = replayRefusal(deliveries.get(of)!, addresses.get(address)!, Number(nowMs));
-      expect(answer).toBe(refusal ?? (addresses.get(address)!.resuming ? 'held' : 'pending'));
       if (refusal === undefined) replay(of, first, id, nowMs);
+      expect(answer).toBe(refusal ?? deliveries.get(id)?.status);
       return;
     }
     case 'stepReplay': {
@@ -239,6 +248,19 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
         const gone = addressOf(failed).status === 'deleted';
         if (refusal === undefined && !onItsWay && !gone && !deliveries.has(id)) replay(of, first, id, nowMs);
       }
+      return;
+    }
+    case 'eraseDeliveries': {
+      const [endsUnsent, nowMs, , , ...ids] = args;
+      const [left, ...over] = (answer as unknown[]).map(String);
+      if (endsUnsent === '') expect(over).toEqual([]);
+      for (const id of over) {
+        expect([id, isOver(deliveries.get(id)!)]).toEqual([id, false]);
+        set(id, ended(deliveries.get(id)!, 'erased', Number(nowMs)));
+      }
+      const finished = ids.filter((id) => isOver(deliveries.get(id)!));
+      expect(Number(left)).toBe(ids.length - finished.length);
+      for (const id of finished) set(id, { ...deliveries.get(id)!, erased: true });
       return;
     }
     case 'endCancelled': {

@@ -28,6 +28,18 @@ export interface Process {
  */
 export const activity = { steps: 0, underWay: 0, failure: undefined as unknown };
 
+/** Which script is sent again, because its reply was lost: the one after so many others; undefined for none. */
+export const resend = { after: undefined as number | undefined };
+/** These take jobs, and what the first try has taken nobody knows: that is tested in packages/queue. */
+const TAKE_JOBS = new Set(['script_takeJobs', 'script_recordSuccesses', 'script_finishJob', 'script_parkJobs']);
+
+function isResent(command: string): boolean {
+  if (resend.after === undefined || !command.startsWith('script_') || TAKE_JOBS.has(command)) return false;
+  if (resend.after-- > 0) return false;
+  resend.after = undefined;
+  return true;
+}
+
 /** A step of a process that takes several commands. */
 export async function inOneStep<T>(pass: () => Promise<void>, step: () => Promise<T>): Promise<T> {
   await pass();
@@ -85,8 +97,12 @@ export function storeOf(store: Store, process: Process, observe: Observer): Stor
       if (name === 'multi') return value.bind(target);
       return async (...args: unknown[]) => {
         await process.pass();
-        const answer: unknown = await value.apply(target, args);
+        let answer: unknown = await value.apply(target, args);
         observe(name, args, answer);
+        if (isResent(name)) {
+          answer = await value.apply(target, args);
+          observe(name, args, answer);
+        }
         activity.steps += 1;
         return process.dead ? await never() : answer;
       };

@@ -34,6 +34,7 @@ export interface Address {
 
 export interface Delivery {
   eventId: string;
+  isTest: boolean;
   address: string;
   status: DeliveryStatus;
   attempts: number;
@@ -41,6 +42,8 @@ export interface Delivery {
   createdAtMs: number;
   endedAtMs: number | null;
   reason: FailureReason | null;
+  /** By an erasure: it is not replayed any more. */
+  erased: boolean;
 }
 
 /** How long a delivery or a later replay of it needs its event, at least. */
@@ -54,18 +57,29 @@ export const isOver = ({ status }: Delivery) => status === 'succeeded' || status
 /** Whether every delivery may be sent to it. */
 const isOpen = ({ status, resuming }: Address) => status === 'active' && !resuming;
 
+/** Whether a delivery may be sent to an address: to one that is resuming, only its trial and test deliveries. */
+function mayPass(id: string | undefined, isTest: boolean, address: Address): boolean {
+  return isOpen(address) || (address.resuming && (isTest || (id !== undefined && address.trial === id)));
+}
+
 /** Makes a new delivery; none for a deleted address. */
-export function made(eventId: string, to: string, address: Address, nowMs: number): Delivery | undefined {
+export function made(
+  { eventId, isTest, address: to }: Pick<Delivery, 'eventId' | 'isTest' | 'address'>,
+  address: Address,
+  nowMs: number,
+): Delivery | undefined {
   if (address.status === 'deleted') return undefined;
   return {
     eventId,
+    isTest,
     address: to,
-    status: isOpen(address) ? 'pending' : 'held',
+    status: mayPass(undefined, isTest, address) ? 'pending' : 'held',
     attempts: 0,
     dueAtMs: null,
     createdAtMs: nowMs,
     endedAtMs: null,
     reason: null,
+    erased: false,
   };
 }
 
@@ -76,8 +90,7 @@ function waits(delivery: Delivery | undefined): boolean {
 
 /** Whether an attempt may begin now. */
 export function mayBegin(id: string, delivery: Delivery, address: Address, nowMs: number): boolean {
-  const isAllowed = isOpen(address) || (address.resuming && address.trial === id);
-  return waits(delivery) && isAllowed && (delivery.dueAtMs ?? 0) <= nowMs;
+  return waits(delivery) && mayPass(id, delivery.isTest, address) && (delivery.dueAtMs ?? 0) <= nowMs;
 }
 
 /** Ends an attempt. A repeated attempt, or one after the end of its delivery, changes nothing. */
@@ -109,7 +122,8 @@ export function attempted(
 /** A failed delivery counts only against an address that everything is sent to. */
 function deliveryFailed(address: Address): Address {
   if (!isOpen(address)) return address;
-  const failures = address.failures + 1;
+  // One that was paused, then refused and validated again, keeps its failures.
+  const failures = Math.min(address.failures + 1, PAUSE_AFTER);
   return failures >= PAUSE_AFTER
     ? { ...address, status: 'paused', reason: 'consecutive_failures', failures }
     : { ...address, failures };
@@ -132,8 +146,8 @@ export function needsTrial(address: Address, trial: Delivery | undefined, nowMs:
 }
 
 /** Holds a delivery, if its address exists and is not active. */
-export function held(delivery: Delivery, address: Address): Delivery | undefined {
-  if (isOver(delivery) || isOpen(address) || address.status === 'deleted') return undefined;
+export function held(id: string, delivery: Delivery, address: Address): Delivery | undefined {
+  if (isOver(delivery) || mayPass(id, delivery.isTest, address) || address.status === 'deleted') return undefined;
   return { ...delivery, status: 'held', dueAtMs: null };
 }
 
@@ -156,7 +170,7 @@ export function isOverdueBehindOthers({ dueAtMs }: Delivery, nowMs: number): boo
 /** Ends a delivery without an attempt. */
 export function ended(
   delivery: Delivery,
-  reason: 'expired' | 'subscription_deleted' | 'cancelled',
+  reason: 'expired' | 'subscription_deleted' | 'cancelled' | 'erased',
   nowMs: number,
 ): Delivery {
   return { ...delivery, status: 'failed', reason, dueAtMs: null, endedAtMs: nowMs };
@@ -166,13 +180,14 @@ export function ended(
 export function replayRefusal(delivery: Delivery, address: Address, nowMs: number) {
   if (delivery.status !== 'failed') return 'not_failed';
   if (nowMs > (delivery.endedAtMs ?? 0) + RETENTION_MS) return 'too_late';
+  if (delivery.erased) return 'erased';
   return address.status === 'active' ? undefined : 'not_active';
 }
 
 /** Returns why the next attempt of a delivery can't be made at once; undefined if it can. */
 export function tryNowRefusal(id: string, delivery: Delivery, address: Address, nowMs: number) {
   if (delivery.status !== 'waiting_for_retry') return 'not_waiting';
-  if (!isOpen(address) && !(address.resuming && address.trial === id)) return 'not_active';
+  if (!mayPass(id, delivery.isTest, address)) return 'not_active';
   return (delivery.dueAtMs ?? 0) > nowMs ? undefined : 'already_due';
 }
 

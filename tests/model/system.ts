@@ -5,12 +5,16 @@ import { expect } from '@jest/globals';
 import {
   type AddressEvent,
   AppError,
+  DAY_MS,
   type Delivery,
   type EventRef,
   eventIdOf,
   eventRef,
+  isFinished,
   nextAddressState,
   partitionOf,
+  type SubscriptionEnvironment,
+  type UnsentChoice,
 } from '@posthorn/core';
 import { closeSubscription } from '@posthorn/dispatch';
 import { createLogger, createMetrics } from '@posthorn/runtime';
@@ -19,8 +23,10 @@ import { createSecretBox, newSigningSecret } from '@posthorn/signing';
 import {
   allPartitions,
   cancelBatch,
+  cancelErasure,
   cancelReplay,
   changeSubscription,
+  confirmErasure,
   continueReplay,
   createMatcher,
   deleteSubscription,
@@ -28,19 +34,23 @@ import {
   listDeliveries,
   listReplays,
   loadDeliveries,
+  loadErasures,
   loadSubscriptions,
   type Matcher,
+  makeTestDelivery,
   newSubscription,
   partitionPrefix,
   replayDelivery,
   type Store,
+  type StoredDelivery,
   saveSubscription,
   startBatch,
+  startErasure,
   startReplay,
   tryNow,
 } from '@posthorn/store';
 import type { FakeClock } from '@posthorn/testing';
-import { fakeClock } from '@posthorn/testing';
+import { fakeClock, jobIdOf } from '@posthorn/testing';
 import { EventTurns } from '../../apps/ingest/src/event-turns.ts';
 import { InFlight } from '../../apps/ingest/src/in-flight.ts';
 import { type IngestContext, ingestEvent } from '../../apps/ingest/src/ingest-event.ts';
@@ -55,9 +65,10 @@ import { createAttemptCounts } from '../../apps/worker/src/counts.ts';
 import { createDuties } from '../../apps/worker/src/maintenance/maintenance.ts';
 import { createWorkerMetrics } from '../../apps/worker/src/metrics.ts';
 import { Slots } from '../../apps/worker/src/slots/slots.ts';
+import { storedText } from '../stored-text.ts';
 import { createConsumers, type TakeJob } from './consumers.ts';
 import { explain, type Model } from './explain.ts';
-import { activity, createProcess, never, type Process, storeOf, type Task } from './processes.ts';
+import { activity, createProcess, never, type Process, resend, storeOf, type Task } from './processes.ts';
 import {
   isOver,
   keptUntilMs,
@@ -86,6 +97,9 @@ const RESULTS: Record<Outcome, SendResult> = {
   timeout: { kind: 'timed_out', isConnected: true, ip: null },
   outage: { kind: 'connection_failed', error: 'dns', detail: 'ETIMEOUT', ip: null },
 };
+
+/** The user of an event. No name is part of another one. */
+const personOf = (event: number) => `person-${String(Math.floor(event / 3)).padStart(5, '0')}`;
 
 interface RequestInFlight {
   process: Process;
@@ -117,6 +131,13 @@ export class System {
   /** References of the events that publishers know to be accepted, with the addresses that existed then. */
   readonly accepted = new Map<string, string[]>();
   published = 0;
+  /** Ids of the erasures that were begun, with the person whose events they erase. */
+  readonly erasures: { id: string; person: string }[] = [];
+  /** When each person's last event was published. */
+  private readonly persons = new Map<string, number>();
+  private readonly environments = new Map<string, SubscriptionEnvironment>();
+  /** The addresses that got each event, whichever of the tries to publish it was stored. */
+  private readonly receivers = new Map<number, string[]>();
   /** Deliveries whose job a stopped or dead process had: two attempts may be in flight at once. */
   private readonly disturbed = new Set<string>();
   /** Deliveries that a receiver accepted. */
@@ -137,6 +158,7 @@ export class System {
 
   async start(): Promise<void> {
     activity.failure = undefined;
+    resend.after = undefined;
     await this.jobs.ready();
     const operator = this.processStore().store;
     for (const id of ADDRESSES) {
@@ -150,6 +172,7 @@ export class System {
         sealedSecret: box.seal(newSigningSecret(), id),
       };
       const active = nextAddressState(newSubscription(fields, this.clock.now()), { kind: 'acceptable' });
+      this.environments.set(id, fields.environment);
       this.model.operation = (now) => now;
       expect(await saveSubscription(operator, active)).toBe(true);
     }
@@ -158,6 +181,8 @@ export class System {
   async stop(): Promise<void> {
     for (const { process } of this.workers) process.dead = true;
     await this.jobs.close();
+    // An erasure would look at them in every later story.
+    await this.raw.redis.unlink(await this.raw.redis.keys(`${this.raw.prefix}:*`));
   }
 
   // Steps.
@@ -179,19 +204,25 @@ export class System {
       quota: { count: () => undefined },
     };
     const environment = number % 2 === 0 ? 'sandbox' : 'production';
-    const there = ADDRESSES.filter(
-      (id) => this.model.addresses.get(id)!.status !== 'deleted' && (environment === 'sandbox' || id === ADDRESSES[0]),
+    const isWanted = (id: string) => ['both', environment].includes(this.environments.get(id)!);
+    const there = (this.receivers.get(number) ?? ADDRESSES).filter(
+      (id) => this.model.addresses.get(id)!.status !== 'deleted' && isWanted(id),
     );
+    this.receivers.set(number, there);
+    const person = personOf(number);
+    this.persons.set(person, this.clock.now());
     const hex = number.toString(16).padStart(15, '0');
     const event = {
       id: `evt_00000000-0000-7${hex.slice(0, 3)}-8000-${hex.slice(3)}`,
       type: 'session.approved',
+      created_at: '2026-01-01T00:00:00.000Z',
       environment,
-      data: { id: 's', status: 'x' },
+      data: { id: 's', status: 'x', metadata: { user_id: person } },
     };
     process.run(undefined, async () => {
       const { kind, event: accepted } = await ingestEvent(context, event, PUBLISHER);
-      expect(kind).not.toBe('conflict');
+      // The content of an erased event can't be compared.
+      if (this.erasures.length === 0) expect(kind).not.toBe('conflict');
       const ref = eventRef(accepted);
       if (!this.accepted.has(ref)) this.accepted.set(ref, there);
     });
@@ -277,6 +308,60 @@ export class System {
     await this.jobs.putBackLost();
   }
 
+  /** Sends a test delivery, with a console that dies after `steps` steps. */
+  async test(address: string, steps: number): Promise<void> {
+    const [subscription] = await loadSubscriptions(this.raw, [address]);
+    if (subscription?.status !== 'active') return;
+    const request = { environment: undefined, operator: 'model', trace: undefined };
+    await this.call(steps, async (store) => {
+      const context = { store, clock: this.clock, logger };
+      await makeTestDelivery(context, subscription, request, this.clock.now());
+    });
+  }
+
+  /** Binds an address to an environment. */
+  async listen(address: string, environment: SubscriptionEnvironment): Promise<void> {
+    this.model.operation = (now) => now;
+    await this.call(Number.POSITIVE_INFINITY, async (store) => {
+      if (await changeSubscription(store, address, (now) => ({ ...now, environment })))
+        this.environments.set(address, environment);
+    });
+  }
+
+  async rotate(address: string): Promise<void> {
+    this.model.operation = (now) => now;
+    const sealedSecret = box.seal(newSigningSecret(), address);
+    const next = { sealedSecret, previousSecretUntilMs: this.clock.now() + DAY_MS };
+    await this.call(Number.POSITIVE_INFINITY, async (store) => {
+      await changeSubscription(store, address, (now) => ({
+        ...now,
+        ...next,
+        previousSealedSecret: now.sealedSecret,
+      }));
+    });
+  }
+
+  /** Begins the erasure of a person's events, with a console that dies after `steps` steps. */
+  async erase(which: number, unsent: UnsentChoice, isConfirmed: boolean, steps: number): Promise<void> {
+    const person = personOf(which % this.published);
+    const seal = (id: string) => {
+      this.erasures.push({ id, person });
+      return box.seal(person, id);
+    };
+    const wanted = { field: 'user_id', environment: undefined, unsent, valueHmac: 'h', seal, isConfirmed } as const;
+    await this.call(steps, async (store) => void (await startErasure(store, wanted, this.clock.now(), 'model')));
+  }
+
+  /** Confirms or cancels one of the erasures, with a console that dies after `steps` steps. */
+  async decideErasure(which: number, what: 'confirm' | 'cancel', unsent: UnsentChoice, steps: number): Promise<void> {
+    const [erasure] = await loadErasures(this.raw, [this.erasures[which % this.erasures.length]!.id]);
+    if (!erasure) return;
+    await this.call(steps, async (store) => {
+      if (what === 'confirm') await confirmErasure(store, erasure, unsent, this.clock.now(), 'model');
+      else await cancelErasure(store, erasure, this.clock.now());
+    });
+  }
+
   async operate(address: string, operation: Operation): Promise<void> {
     const { store } = this.processStore();
     const rule = operations[operation];
@@ -290,14 +375,11 @@ export class System {
   }
 
   async remove(address: string, steps: number): Promise<void> {
-    const { process, store } = this.processStore(steps);
     const nowMs = this.clock.now();
-    process.run(undefined, async () => {
+    await this.call(steps, async (store) => {
       await deleteSubscription(store, address, nowMs, { operator: 'model' });
       await closeSubscription(store, address, nowMs);
     });
-    await this.settle();
-    process.dead = true;
   }
 
   /** Replays one of the failed deliveries, or sometimes another one, with a console that dies after `steps` steps. */
@@ -306,14 +388,11 @@ export class System {
     const failed = all.filter((id) => this.model.deliveries.get(id)!.status === 'failed');
     const among = which % 8 === 0 ? all : failed;
     const id = among[which % among.length]!;
-    const { process, store } = this.processStore(steps);
     const nonce = String(this.nonce++);
-    process.run(undefined, async () => {
+    await this.call(steps, async (store) => {
       const [present] = await loadDeliveries(store, [id]);
       await replayDelivery(store, present!, this.clock.now(), 'model', nonce);
     });
-    await this.settle();
-    process.dead = true;
   }
 
   /**
@@ -323,12 +402,9 @@ export class System {
     const all = [...this.model.deliveries.keys()];
     const waiting = all.filter((id) => this.model.deliveries.get(id)!.status === 'waiting_for_retry');
     const among = which % 8 === 0 || waiting.length === 0 ? all : waiting;
-    const { process, store } = this.processStore(steps);
-    process.run(undefined, async () => {
+    await this.call(steps, async (store) => {
       await tryNow(store, among[which % among.length]!, this.clock.now(), { operator: 'model' });
     });
-    await this.settle();
-    process.dead = true;
   }
 
   async replayAll(address: string, canary: boolean): Promise<void> {
@@ -340,14 +416,11 @@ export class System {
 
   /** Replays all failed deliveries of all addresses, with a console that dies after `steps` steps. */
   async replayBatch(canary: boolean, steps: number): Promise<void> {
-    const { process, store } = this.processStore(steps);
     const nowMs = this.clock.now();
     const wanted = { subscriptionIds: ADDRESSES, fromMs: 0, toMs: nowMs, filter: NO_FILTER, canary };
-    process.run(undefined, async () => {
+    await this.call(steps, async (store) => {
       await startBatch(store, wanted, nowMs, 'model');
     });
-    await this.settle();
-    process.dead = true;
   }
 
   /**
@@ -358,15 +431,12 @@ export class System {
     const { items } = await listReplays(this.raw, {}, { limit: 20 });
     const one = items[which % Math.max(1, items.length)];
     if (!one) return;
-    const { process, store } = this.processStore(steps);
     const nowMs = this.clock.now();
-    process.run(undefined, async () => {
+    await this.call(steps, async (store) => {
       if (decision === 'continue') await continueReplay(store, one.id, nowMs, 'model');
       else if (decision === 'cancel' || one.batchId === null) await cancelReplay(store, one.id, nowMs, 'model');
       else await cancelBatch(store, one.batchId, nowMs, 'model');
     });
-    await this.settle();
-    process.dead = true;
   }
 
   /** Runs maintenance, workers and receivers for some rounds; receivers respond with `outcome`. */
@@ -400,6 +470,7 @@ export class System {
           one.nextAttemptAtMs,
           one.finishedAtMs,
           one.failureReason,
+          one.erased,
           one.createdAtMs,
         ],
     );
@@ -411,6 +482,7 @@ export class System {
         one.dueAtMs,
         one.endedAtMs,
         one.reason,
+        one.erased,
         one.createdAtMs,
       ]),
     );
@@ -421,6 +493,7 @@ export class System {
       expect(found && [found.status, found.resuming, found.statusReason, found.consecutiveFailures]).toEqual(expected);
     }
     await this.checkIndexes();
+    await this.checkPlaces(stored.filter((one) => one !== undefined));
     await this.checkEvents();
   }
 
@@ -434,6 +507,26 @@ export class System {
       const untilMs = expiryMs === -1 ? Number.POSITIVE_INFINITY : expiryMs;
       const neededUntilMs = Math.max(...deliveries.map(([, delivery]) => keptUntilMs(delivery)));
       expect([ref, Math.min(untilMs, neededUntilMs)]).toEqual([ref, neededUntilMs]);
+    }
+  }
+
+  /** Checks that each unfinished delivery waits: with a job, or in a lane. One that is held is in no other lane. */
+  private async checkPlaces(stored: readonly StoredDelivery[]): Promise<void> {
+    const jobs = new Set(await this.jobs.jobs());
+    const lanes = await Promise.all(
+      ADDRESSES.flatMap((id) => {
+        const prefix = partitionPrefix(this.raw, partitionOf(id, PARTITIONS));
+        return (['held', 'parked', 'overdue'] as const).map(async (lane) => ({
+          lane,
+          ids: new Set(await this.raw.redis.zrange(`${prefix}:${lane}:${id}`, '0', '-1')),
+        }));
+      }),
+    );
+    for (const { id, status, generation } of stored.filter((one) => !isFinished(one.status))) {
+      const places: string[] = lanes.filter(({ ids }) => ids.has(id)).map(({ lane }) => lane);
+      if (jobs.has(jobIdOf({ deliveryId: id, generation }))) places.push('job');
+      if (status === 'held') expect([id, places.filter((place) => place !== 'job')]).toEqual([id, ['held']]);
+      else expect([id, places]).not.toEqual([id, []]);
     }
   }
 
@@ -479,6 +572,7 @@ export class System {
         'replay_batches_active',
         'resuming',
         'fanning_out',
+        'erasures_open',
       ];
       const partitionPrefixes = Array.from({ length: PARTITIONS }, (_, i) => partitionPrefix(this.raw, i));
       const all = partitionPrefixes.flatMap((partitionPrefix) => keys.map((key) => `${partitionPrefix}:${key}`));
@@ -492,12 +586,32 @@ export class System {
         if (this.model.addresses.get(address)!.status === 'paused') await this.operate(address, 'resumed');
         else await this.operate(address, 'acceptable');
       }
+      // Whoever asked for it confirms it, unless it is cancelled by now.
+      for (const i of this.erasures.keys()) await this.decideErasure(i, 'confirm', 'end', Number.POSITIVE_INFINITY);
       await this.live(1, 'ok');
       if ((await left()).length === 0) break;
     }
     await this.check();
     expect(await left()).toEqual([]);
     await this.checkPromises();
+    await this.checkErasures();
+  }
+
+  /** Nothing that is stored names a person who was erased and had no event since. */
+  private async checkErasures(): Promise<void> {
+    const redis = this.raw.redis;
+    const stored = await storedText(redis, this.raw.prefix);
+    const erasures = await loadErasures(
+      this.raw,
+      this.erasures.map(({ id }) => id),
+    );
+    for (const [i, erasure] of erasures.entries()) {
+      if (!erasure || erasure.status === 'cancelled') continue;
+      expect(erasure.status).toBe('done');
+      const { person } = this.erasures[i]!;
+      if (this.persons.get(person)! < erasure.confirmedAtMs!)
+        expect([person, stored.includes(person)]).toEqual([person, false]);
+    }
   }
 
   /**
@@ -537,7 +651,7 @@ export class System {
     for (const one of stored) {
       if (one!.status === 'succeeded') expect(this.taken.has(one!.id)).toBe(true);
       else if (one!.failureReason === 'status' || one!.failureReason === 'timeout') expect(one!.attemptCount).toBe(6);
-      else expect(['expired', 'subscription_deleted', 'cancelled']).toContain(one!.failureReason);
+      else expect(['expired', 'subscription_deleted', 'cancelled', 'erased']).toContain(one!.failureReason);
       // A cancellation ends only what was never sent; a worker that died may have sent it.
       if (one!.failureReason === 'cancelled' && !this.disturbed.has(one!.id))
         expect(this.taken.has(one!.id)).toBe(false);
@@ -551,6 +665,14 @@ export class System {
   }
 
   // Construction.
+
+  /** Makes a call of a process that dies after `steps` steps. */
+  private async call(steps: number, work: (store: Store) => Promise<void>): Promise<void> {
+    const { process, store } = this.processStore(steps);
+    process.run(undefined, () => work(store));
+    await this.settle();
+    process.dead = true;
+  }
 
   /** A process of ingest, the console or an operator that stops after `steps` steps. */
   private processStore(steps = Number.POSITIVE_INFINITY) {

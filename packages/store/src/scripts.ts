@@ -50,7 +50,7 @@ const LISTED_FIELDS = 9;
 
 /**
  * Some replies say more than is decoded here, such as the attempts of what `release` or `sendTrial` has released, and
- * the deliveries that `endCancelled` has ended: by that `tests/model/explain.ts` judges the step.
+ * the deliveries that `endCancelled` and `eraseDeliveries` have ended: by that `tests/model/explain.ts` judges the step.
  */
 export const scripts = {
   storeEvents: script(
@@ -171,7 +171,9 @@ export const scripts = {
   }),
   moveScan: script('cursor? nextCursor? run? lifeMs ...erasures(id passes)', nothing),
   findEvent: script('id event dueAtMs deliveries unsent lifeMs', nothing),
-  eraseDeliveries: script('endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id)', Number),
+  eraseDeliveries: script('endsUnsent:flag nowMs:number expiresAtMs retentionMs:number ...deliveries(id)', (reply) =>
+    Number(list(reply)[0]),
+  ),
   eraseEvent: script('id event text search copies deliveries ended responses', nothing),
   appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),
   addCounts: script('key lifeMs ...counts(field count)', nothing),
