@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, expect, it } from '@jest/globals';
 import { DAY_MS } from '@posthorn/core';
 import { eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
@@ -106,8 +106,9 @@ const tasks: Record<number, (page: Page, customer: Customer) => Promise<void>> =
     customer.repair();
     await openCustomer(page, customer);
     await choose(page, 'Replay failed deliveries');
-    await page.getByRole('button', { name: /^Replay 10 failed deliveries/ }).click();
+    await page.getByRole('button', { name: /^Replay \d+ failed deliveries/ }).click();
     await page.waitForURL('**/replays/rpl_*');
+    // Two attempts of each of ten, and the replay of each.
     await customer.to.received(30, isDelivery);
   },
   // Resume a paused address.
@@ -140,30 +141,32 @@ const tasks: Record<number, (page: Page, customer: Customer) => Promise<void>> =
     await on.operate('POST', `/v1/subscriptions/${customer.id}/pause`);
     await openCustomer(page, customer);
     await page.getByRole('link', { name: 'Audit trail' }).click();
-    const row = page.getByRole('row').filter({ hasText: 'Paused the address.' });
+    const row = page.getByRole('row').filter({ hasText: 'Paused the address.' }).first();
     await row.getByText('tests').filter({ visible: true }).waitFor();
     await row.locator('time').waitFor();
   },
 };
 
-describe('the clicks of nine tasks', () => {
-  it.each(Object.keys(tasks).map(Number))('of task %d are as documented', async (number) => {
-    const customer = await failingCustomer();
-    const { page } = await signedIn();
-    let clicks = 0;
-    await page.exposeFunction('countClick', () => {
-      clicks += 1;
-    });
-    await page.addInitScript('addEventListener("pointerdown", () => countClick(), true)');
+/** Those that need a failing receiver first. */
+const ORDER = [1, 2, 3, 7, 4, 5, 6, 8, 9];
+
+it('nine tasks take the clicks that are documented, and no others are documented', async () => {
+  const customer = await failingCustomer();
+  const { page, explained } = await signedIn();
+  let clicks = 0;
+  await page.exposeFunction('countClick', () => {
+    clicks += 1;
+  });
+  await page.addInitScript('addEventListener("pointerdown", () => countClick(), true)');
+  const taken = new Map<number, number>();
+  for (const number of ORDER) {
     await page.goto('/');
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
-    await tasks[number]?.(page, customer);
+    clicks = 0;
+    await explained(() => tasks[number]!(page, customer));
     // Calls from the page arrive in order, so all earlier ones are counted after this one.
     await page.evaluate('countClick()');
-    expect(clicks - 1).toBe(documentedClicks().get(number));
-  });
-
-  it('are documented for all tasks and no others', () => {
-    expect([...documentedClicks().keys()]).toEqual(Object.keys(tasks).map(Number));
-  });
+    taken.set(number, clicks - 1);
+  }
+  expect(new Map([...taken].sort())).toEqual(documentedClicks());
 });
