@@ -111,18 +111,20 @@ describe('the timeline', () => {
     expect((await timeline({ q: 'ses-1' })).data).toHaveLength(1);
   });
 
-  it.each([
-    ['', 'session_id'],
-    ['session_id=a&user_id=b', 'session_id'],
-    ['session_id=', 'session_id'],
-    [`q=${'x'.repeat(2_001)}`, 'q'],
-    ['q=a&limit=251', 'limit'],
-    ['q=a&environment=test', 'environment'],
-    ['name=a', 'name'],
-  ])('refuses a bad query (%#) and names the field', async (query, path) => {
-    const { status, body } = await on.operate('GET', `/v1/timeline?${query}`);
-    expect(status).toBe(422);
-    expect(body.errors.map((error: { path: string }) => error.path)).toContain(path);
+  it('refuses a bad query and names the field', async () => {
+    for (const [query, path] of [
+      ['', 'session_id'],
+      ['session_id=a&user_id=b', 'session_id'],
+      ['session_id=', 'session_id'],
+      [`q=${'x'.repeat(2_001)}`, 'q'],
+      ['q=a&limit=251', 'limit'],
+      ['q=a&environment=test', 'environment'],
+      ['name=a', 'name'],
+    ] as const) {
+      const { status, body } = await on.operate('GET', `/v1/timeline?${query}`);
+      expect([query, status]).toEqual([query, 422]);
+      expect(body.errors.map((error: { path: string }) => error.path)).toContain(path);
+    }
   });
 });
 
