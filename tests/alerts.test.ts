@@ -11,8 +11,8 @@ import { parse } from 'yaml';
 import { root } from '../scripts/folder.ts';
 import { promtool } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
-import { ownWorld } from './own.ts';
-import { newDir, redisServer, system } from './redis-servers.ts';
+import { ownDir, ownWorld } from './own.ts';
+import { redisServer, system } from './redis-servers.ts';
 import { createRecorder, type Recorder } from './scrapes.ts';
 import { sampleEvent } from './world.ts';
 
@@ -77,7 +77,7 @@ describe('the alerts and the dashboard', () => {
     const filled = expressions.map((expr: string) =>
       expr.replaceAll('$__rate_interval', '5m').replaceAll('$job', '.*'),
     );
-    const file = join(newDir(), 'dashboard.yaml');
+    const file = join(ownDir(), 'dashboard.yaml');
     const rule = (expr: string, i: number) => ({ record: `panel:${i}`, expr });
     writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules: filled.map(rule) }] }));
     expect(check('check', 'rules', file)).toContain(`${expressions.length} rules found`);
@@ -119,7 +119,7 @@ async function recordedSystem() {
 
 /** The alerts that fire at any time in a recorded run. */
 function firing(recorder: Recorder): string[] {
-  const file = join(newDir(), 'recorded.yaml');
+  const file = join(ownDir(), 'recorded.yaml');
   writeFileSync(file, JSON.stringify(recorder.asTest()));
   const { status, stdout, stderr } = spawnSync(command, ['test', 'rules', file], { encoding: 'utf8' });
   const fired = recorder.alertsIn(stderr);

@@ -3,13 +3,13 @@ import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
-import { ownApps, ownClient, ownReceiver } from './own.ts';
-import { newDir, redisServer } from './redis-servers.ts';
+import { ownApps, ownClient, ownDir, ownReceiver } from './own.ts';
+import { redisServer } from './redis-servers.ts';
 import { isSigned } from './signed.ts';
 import { sampleEvent, worldEnv } from './world.ts';
 
 it('a restored backup delivers what was owed then, repeats what was delivered since, and takes again what was published since', async () => {
-  const [dir, before] = [newDir(), await redisServer(['--dbfilename', 'dump.rdb'])];
+  const [dir, before] = [ownDir(), await redisServer(['--dbfilename', 'dump.rdb'])];
   const env = { ...worldEnv('posthorn', before.url), LOG_LEVEL: 'info' };
   const system = await ownApps(env);
   const to = await ownReceiver();

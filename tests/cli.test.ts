@@ -1,15 +1,14 @@
 /** The command line as an operator uses it, against a complete Posthorn. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
-import { ownReceiver, ownWorld } from './own.ts';
+import { ownDir, ownReceiver, ownWorld } from './own.ts';
 import { ownPosthorn, runPosthorn } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
@@ -51,7 +50,7 @@ describe('posthorn', () => {
   });
 
   it('has its exit code also when nobody reads its output any more', async () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'posthorn-cli-')), 'subscriptions.yaml');
+    const file = join(ownDir(), 'subscriptions.yaml');
     writeFileSync(file, `subscriptions: [{ key: acme, url: '${to.url}' }]`);
     const command = `${process.execPath} ${join(root, 'apps/cli/src/main.ts')} apply --dry-run -f ${file}`;
     const child = spawn('bash', ['-c', `exec 3> >(true); wait $!; ${command} >&3`], {
@@ -59,7 +58,6 @@ describe('posthorn', () => {
       stdio: 'ignore',
     });
     expect(await once(child, 'close')).toEqual([2, null]);
-    rmSync(dirname(file), { recursive: true });
   });
 
   it('says that its output cannot be written, without a stack', async () => {

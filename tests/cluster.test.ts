@@ -8,9 +8,9 @@ import { connectRedis } from '@posthorn/store';
 import { eventually, HUNG_MS, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
 import type { OwnRedis } from '../scripts/redis/server.ts';
-import { atEnd, ownApps, ownClient, ownReceiver, ownWorld } from './own.ts';
+import { atEnd, ownApps, ownClient, ownDir, ownReceiver, ownWorld } from './own.ts';
 import { complaintsOf } from './processes.ts';
-import { accepted, newDir, redisServer } from './redis-servers.ts';
+import { accepted, redisServer } from './redis-servers.ts';
 import { sampleEvent, worldEnv } from './world.ts';
 
 const SLOTS = 16_384;
@@ -34,7 +34,7 @@ interface Node extends OwnRedis {
  * called.
  */
 async function startCluster(replicasOf: number[] = [], nodeTimeoutMs = NODE_TIMEOUT_MS): Promise<Node[]> {
-  const dir = newDir();
+  const dir = ownDir();
   const nodes: Node[] = [];
   const clients: ReturnType<typeof connectRedis>[] = [];
   let firstBusPort = 0;

@@ -2,7 +2,7 @@
  * The commands in the README and docs: each is run here, run by the test that is named here, or listed in
  * CONTRIBUTING.md as not run.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -10,8 +10,7 @@ import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
 import { openssl, redisCli } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
-import { ownDir } from './npm-run.ts';
-import { ownReceiver, ownWorld } from './own.ts';
+import { ownDir, ownReceiver, ownWorld } from './own.ts';
 import { BASE_ENV } from './processes.ts';
 import { redisServer } from './redis-servers.ts';
 import { OPERATOR_TOKEN, sampleEvent } from './world.ts';
@@ -70,6 +69,8 @@ function listedAsNotRun(): string[] {
 }
 
 const isOfPosthorn = (command: string) => /^(npx )?posthorn\b|^source <\(posthorn/.test(command);
+/** Without arguments it is named, not used. */
+const isNamed = (command: string) => /^(npx )?posthorn [a-z][\w-]*$/.test(command);
 const isOfRedis = (command: string) => /^(redis-cli|openssl) /.test(command);
 /** A name alone, such as `npm`, `helm rollback` or `node --cpu-prof`, is no command. */
 const isName = (command: string) => /^\S+$|^(helm|podman|node) \S+$/.test(command);
@@ -145,17 +146,25 @@ describe('a command in the documentation', () => {
     };
 
     const results: [string, unknown][] = [];
-    for (const command of here.filter(isOfPosthorn)) {
-      // Without arguments it is named, not used: its help has to exist.
-      const isNamed = /^(npx )?posthorn [\w-]+$/.test(command);
+    for (const command of here.filter((command) => isOfPosthorn(command) && !isNamed(command))) {
       if (/^posthorn resume </.test(command)) await on.operate('POST', `/v1/subscriptions/${id}/pause`);
       if (/ (tail|listen) -/.test(command)) results.push([command, await saidSomething(shell(command))]);
-      else results.push([command, await ended(shell(isNamed ? `${command} --help` : command))]);
+      else results.push([command, await ended(shell(command))]);
       const isActive = async () => (await on.operate('GET', `/v1/subscriptions/${id}`)).body.status === 'active';
       if (/^posthorn resume </.test(command)) await eventually('the address to be active', isActive);
     }
     expect(results.filter(([, result]) => result !== 0)).toEqual([]);
     expect(results.length).toBeGreaterThan(10);
+  });
+
+  it('of posthorn that is named without arguments is one of its help', () => {
+    const { stdout } = spawnSync(process.execPath, [join(root, 'apps/cli/src/main.ts'), '--help'], {
+      encoding: 'utf8',
+    });
+    const existing = Array.from(stdout.matchAll(/^ {2}([a-z][\w-]*)/gm), ([, name]) => name);
+    const named = here.filter(isNamed).map((command) => command.split(' ').at(-1));
+    expect(existing).toEqual(expect.arrayContaining(named));
+    expect(named.length).toBeGreaterThan(10);
   });
 
   it('of Redis and OpenSSL works as it is written', async () => {

@@ -9,9 +9,9 @@ import { freePort } from '../scripts/free-port.ts';
 import { redisCli } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
 import type { OwnRedis } from '../scripts/redis/server.ts';
-import { ownApps, ownClient, ownReceiver } from './own.ts';
+import { ownApps, ownClient, ownDir, ownReceiver } from './own.ts';
 import { complaintsOf, type Process } from './processes.ts';
-import { newDir, redisServer } from './redis-servers.ts';
+import { redisServer } from './redis-servers.ts';
 import { sampleEvent, worldEnv } from './world.ts';
 
 const PARTITIONS = 4;
@@ -39,7 +39,7 @@ describe('one Redis with several partitions', () => {
       running.child.stdin?.end(args[0] === 'fix' ? 'yes\n' : '');
       return (await running).stdout;
     };
-    const dir = newDir();
+    const dir = ownDir();
     const one = await redisServer([], { dir: join(dir, '0') });
     const shared = { PARTITIONS: String(PARTITIONS), PAUSE_AFTER: '2', RETRY_DELAYS: '1h', LOG_LEVEL: 'info' };
     const env = { ...worldEnv('posthorn', one.url), ...shared };

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildPackage } from '../scripts/pack/build-package.ts';
-import { ownDir } from './npm-run.ts';
+import { ownDir } from './own.ts';
 
 /**
  * Builds and packs a package and installs it, alone, in an empty project. Returns the folders of both, which are in

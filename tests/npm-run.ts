@@ -1,8 +1,7 @@
 /** Runs scripts of package.json like a user, through npm. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { delimiter, dirname } from 'node:path';
 import { beforeAll } from '@jest/globals';
 import { eventually, HUNG_MS } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
@@ -23,13 +22,6 @@ const SAID_LIMIT_MS = 2 * HUNG_MS;
 
 /** The path, including the Redis of this run, which scripts with another POSTHORN_DIR would not find. */
 export const searchPath = () => [process.env.PATH, redisFolder].join(delimiter);
-
-/** A folder that is removed at the end of the test. */
-export function ownDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'posthorn-start-'));
-  atEnd(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
 
 export interface Run {
   npm: ChildProcess;

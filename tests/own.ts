@@ -1,4 +1,7 @@
 /** Starts what a test needs, and ends it after the test, in reverse order. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { DAY_MS } from '@posthorn/core';
 import { connectRedis, openStore, type Store } from '@posthorn/store';
 import { type Receiver, startReceiver, testPrefix, testRedisUrl } from '@posthorn/testing';
@@ -9,6 +12,13 @@ import { type Process, startProcess } from './processes.ts';
 import { apiClients, removeKeys, startWorld, type World, type WorldOptions, worldEnv } from './world.ts';
 
 export { atEnd };
+
+/** A folder that is removed at the end of the test. */
+export function ownDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'posthorn-test-'));
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
 
 export async function ownWorld(options?: WorldOptions): Promise<World> {
   const world = await startWorld(options);

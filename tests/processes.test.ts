@@ -4,8 +4,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { connectRedis } from '@posthorn/store';
 import { deliveriesWith, eventually, isDelivery, testPrefix } from '@posthorn/testing';
-import { ownApis, ownClient, ownEnv, ownProcess, ownReceiver } from './own.ts';
-import { accepted, newDir, redisServer } from './redis-servers.ts';
+import { ownApis, ownClient, ownDir, ownEnv, ownProcess, ownReceiver } from './own.ts';
+import { accepted, redisServer } from './redis-servers.ts';
 import { storedText } from './stored-text.ts';
 import { apiClients, ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, worldEnv } from './world.ts';
 
@@ -93,7 +93,7 @@ describe('a process', () => {
 
 describe('apps without a usable Redis', () => {
   it('answer 503, are not ready and wait while Redis is away, and continue by themselves after its return', async () => {
-    const dir = newDir();
+    const dir = ownDir();
     const redis = await redisServer([], { dir });
     const env = { ...worldEnv('outage', redis.url), LOG_LEVEL: 'info' };
     const { publish, publishBatch, subscribe, ingest } = await ownApis(env);

@@ -11,8 +11,8 @@ import { expect, it } from '@jest/globals';
 import { eventually } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
 import { freePort } from '../scripts/free-port.ts';
-import { npmRun, ownDir, searchPath } from './npm-run.ts';
-import { atEnd } from './own.ts';
+import { npmRun, searchPath } from './npm-run.ts';
+import { atEnd, ownDir } from './own.ts';
 
 const text = readFileSync(join(root, 'docs/quickstart.md'), 'utf8');
 const blocks = Array.from(text.matchAll(/^```(sh|js)\n(.*?)^```$/gms), ([, kind = '', code = '']) => ({

@@ -1,29 +1,20 @@
 /** Redis servers and sentinels that a test starts, and Posthorn on them. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, testCertificate } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
 import { type OwnRedis, startRedis, startServer } from '../scripts/redis/server.ts';
-import { type AppsOptions, atEnd, ownApps, ownClient, ownReceiver } from './own.ts';
+import { type AppsOptions, atEnd, ownApps, ownClient, ownDir, ownReceiver } from './own.ts';
 import { worldEnv } from './world.ts';
 
 const say = () => undefined;
 /** A quorum larger than the number of sentinels: with it, there is no failover. */
 const NEVER_REACHED = 99;
-let folders = 0;
-
-/** A folder that is removed at the end of the test. */
-export function newDir(): string {
-  const dir = join(import.meta.dirname, `../.posthorn/redis-${process.pid}-${folders++}`);
-  mkdirSync(dir, { recursive: true });
-  atEnd(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
 
 /** Starts a server; in a folder that has the data of an earlier one, with these data. */
 export async function redisServer(
   extra: string[] = [],
-  { dir = newDir(), port }: { dir?: string; port?: number | undefined } = {},
+  { dir = ownDir(), port }: { dir?: string; port?: number | undefined } = {},
 ): Promise<OwnRedis> {
   const redis = await startRedis(dir, { say, extra, port });
   atEnd(() => redis.stop());
@@ -32,7 +23,7 @@ export async function redisServer(
 
 /** The settings of a server with TLS, and its certificate. */
 export function tls() {
-  const dir = newDir();
+  const dir = ownDir();
   const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
   writeFileSync(cert, testCertificate.cert);
   writeFileSync(key, testCertificate.key);
@@ -67,7 +58,7 @@ export async function startSentinels(
 ): Promise<Sentinels> {
   const servers: OwnRedis[] = [];
   for (let i = 0; i < count; i++) {
-    const [dir, port] = [newDir(), await freePort()];
+    const [dir, port] = [ownDir(), await freePort()];
     const config = join(dir, 'sentinel.conf');
     const lines = [
       `port ${port}`,

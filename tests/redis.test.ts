@@ -9,7 +9,7 @@ import type { OwnRedis } from '../scripts/redis/server.ts';
 import { ownClient, ownProcess, ownProxy } from './own.ts';
 import { complaintsOf } from './processes.ts';
 import { accepted, asArguments, redisServer, system, tls } from './redis-servers.ts';
-import { OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
+import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
 /** More than the reply to one command. */
 const SEVERAL_ANSWERS_BYTES = 150;
@@ -49,15 +49,17 @@ describe('TLS and users', () => {
 describe('with a Redis that', () => {
   it('has only keys of others, one process warns that a new installation begins; none where it is empty', async () => {
     const { url } = await redisServer();
-    const start = async (prefix: string) => {
+    const start = async (prefix: string, names: readonly ('ingest' | 'worker' | 'console')[]) => {
       const env = { ...worldEnv(prefix, url), PARTITIONS: '3', LOG_LEVEL: 'info' };
-      const apps = (['ingest', 'worker', 'console'] as const).map((app) => ownProcess(app, env));
+      const apps = names.map((app) => ownProcess(app, env));
       await Promise.all(apps.map(({ ready }) => ready));
       return apps.flatMap(({ output }) => output).filter((line) => line.includes('a new installation begins'));
     };
-    expect(await start('first')).toEqual([]);
-    expect(await start('second')).toEqual([expect.stringContaining('Nothing is stored under KEY_PREFIX \\"second\\"')]);
-    expect(await start('second')).toEqual([]);
+    expect(await start('first', ['ingest'])).toEqual([]);
+    expect(await start('second', ['ingest', 'worker', 'console'])).toEqual([
+      expect.stringContaining('Nothing is stored under KEY_PREFIX \\"second\\"'),
+    ]);
+    expect(await start('second', ['console'])).toEqual([]);
   });
 
   it('is emptied, nothing is accepted, and an operator is told why', async () => {
@@ -215,9 +217,9 @@ describe('with a Redis that', () => {
     await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
-  it('hangs with its connections open, publishers get 503, and everything continues afterwards', async () => {
+  it('hangs, or then accepts no more connections, publishers get 503, and everything continues afterwards', async () => {
     const redis = await redisServer();
-    const { publish, publishBatch, to, ingestUrl } = await system({ REDIS_URL: redis.url });
+    const { publish, publishBatch, to, ingest, ingestUrl } = await system({ REDIS_URL: redis.url });
     process.kill(redis.pid, 'SIGSTOP');
     const batch = () => publishBatch(Array.from({ length: 500 }, () => sampleEvent()));
     // Excess calls are refused at once, before they use memory.
@@ -230,32 +232,42 @@ describe('with a Redis that', () => {
     expect(
       new Set(refused.map(({ status, body, headers }) => [status, body.code, headers.get('retry-after')].join())),
     ).toEqual(new Set(['503,unavailable,5', '503,overloaded,1']));
+    await accepted(() => publish(sampleEvent({ id: 'evt_between' })));
+    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_between');
+
+    const client = ownClient({ REDIS_URL: redis.url });
+    const complaints = complaintsOf(ingest);
+    await client.config('SET', 'maxclients', '1');
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal');
+    expect((await publish(sampleEvent())).status).toBe(503);
+    expect(complaintsOf(ingest)).toEqual(complaints);
+    await client.config('SET', 'maxclients', '10000');
     await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
     await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
-  it('carries out a change after the operator got 503, the response says that this may happen', async () => {
+  it('pauses writes, or is a replica, operators get 503, which says whether the change may have been made', async () => {
     const redis = await redisServer();
-    const { operate, to } = await system({ REDIS_URL: redis.url, OPERATOR_RATE_LIMIT: '0' });
+    const operator = ownProcess('console', {
+      ...worldEnv('posthorn', redis.url),
+      LOG_LEVEL: 'info',
+      OPERATOR_RATE_LIMIT: '0',
+    });
+    const { operate } = apiClients('', (await operator.ready).url);
     const client = ownClient({ REDIS_URL: redis.url });
+    const create = () =>
+      operate('POST', '/v1/subscriptions', { url: 'http://127.0.0.1:1/', event_types: 'all', environment: 'both' });
     await client.call('CLIENT', 'PAUSE', '600000', 'WRITE');
-    const body = { url: `${to.url}slow`, event_types: 'all', environment: 'both' };
-    expect(await operate('POST', '/v1/subscriptions', body)).toMatchObject({
+    expect(await create()).toMatchObject({
       status: 503,
       body: { detail: expect.stringMatching(/: Command timed out\. The change may have been made: look before/) },
     });
     await client.call('CLIENT', 'UNPAUSE');
-    const list = async () => (await operate('GET', '/v1/subscriptions')).body.data;
-    await eventually('the change', async () => (await list()).length === 2);
-  });
-
-  it('is a replica after a failover, and the response says that nothing was changed', async () => {
-    const redis = await redisServer();
-    const { operate, to } = await system({ REDIS_URL: redis.url, OPERATOR_RATE_LIMIT: '0' });
-    const client = ownClient({ REDIS_URL: redis.url });
+    const count = async () => (await operate('GET', '/v1/subscriptions')).body.data.length;
+    await eventually('the change', async () => (await count()) === 1);
+    // As after a failover.
     await client.call('REPLICAOF', '127.0.0.1', '1');
-    const body = { url: `${to.url}refused`, event_types: 'all', environment: 'both' };
-    expect(await operate('POST', '/v1/subscriptions', body)).toMatchObject({
+    expect(await create()).toMatchObject({
       status: 503,
       body: {
         code: 'not_changed',
@@ -263,7 +275,7 @@ describe('with a Redis that', () => {
       },
     });
     await client.call('REPLICAOF', 'NO', 'ONE');
-    expect((await operate('GET', '/v1/subscriptions')).body.data).toHaveLength(1);
+    expect(await count()).toBe(1);
   });
 
   it('has become the replica of one that was promoted by hand, all processes follow the name that leads to it', async () => {
@@ -293,19 +305,6 @@ describe('with a Redis that', () => {
     expect((await operate('GET', '/v1/subscriptions?q=lost')).body.data).toEqual([]);
     expect((await operate('GET', '/v1/events/evt_lost')).status).toBe(404);
     expect([apps.ingest, apps.worker, apps.operator].flatMap(complaintsOf)).toEqual([]);
-  });
-
-  it('accepts no more connections, publishers get 503, and everything continues once it does', async () => {
-    const redis = await redisServer();
-    const { publish, to, ingest } = await system({ REDIS_URL: redis.url });
-    const client = ownClient({ REDIS_URL: redis.url });
-    await client.config('SET', 'maxclients', '1');
-    await client.call('CLIENT', 'KILL', 'TYPE', 'normal');
-    expect((await publish(sampleEvent())).status).toBe(503);
-    expect(complaintsOf(ingest)).toEqual([]);
-    await client.config('SET', 'maxclients', '10000');
-    await accepted(() => publish(sampleEvent({ id: 'evt_after' })));
-    await to.received(1, ({ headers }) => headers['service-event-id'] === 'evt_after');
   });
 
   it('vanishes without closing a connection, another connection is made', async () => {

@@ -9,12 +9,13 @@ import { describe, expect, it } from '@jest/globals';
 import { eventually, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
 import { startServer } from '../scripts/redis/server.ts';
-import { atEnd, ownClient, ownProcess, ownReceiver } from './own.ts';
+import { atEnd, ownClient, ownDir, ownProcess, ownReceiver } from './own.ts';
 import { complaintsOf, type Process } from './processes.ts';
-import { newDir, redisServer } from './redis-servers.ts';
+import { redisServer } from './redis-servers.ts';
 import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 
 const APPS = ['ingest', 'worker', 'console'] as const;
+type Apps = readonly (typeof APPS)[number][];
 const PASSWORD = 'redis-pa55word';
 
 /** A kind of Redis: the settings of the apps, known before anything is started, and a function that starts it. */
@@ -37,7 +38,7 @@ async function watchedRedis(): Promise<Setup> {
     },
     async start() {
       await redisServer(['--requirepass', PASSWORD], { port });
-      const dir = newDir();
+      const dir = ownDir();
       const config = join(dir, 'sentinel.conf');
       const watched = [`monitor posthorn 127.0.0.1 ${port} 1`, `auth-pass posthorn ${PASSWORD}`];
       const lines = [`port ${sentinelPort}`, `dir ${dir}`, ...watched.map((line) => `sentinel ${line}`)];
@@ -66,11 +67,11 @@ async function smallCluster(): Promise<Setup> {
   };
 }
 
-/** Starts one process of each app on a known port, so that the test need not wait for its `ready` line. */
-async function startApps(change: Record<string, string>) {
+/** Starts a process of each of these apps on a known port, so that the test need not wait for its `ready` line. */
+async function startApps(change: Record<string, string>, apps: Apps = APPS) {
   const env = { ...worldEnv('posthorn', 'redis://127.0.0.1'), LOG_LEVEL: 'info', ...change };
   const started = [];
-  for (const name of APPS) {
+  for (const name of apps) {
     const port = await freePort();
     const app = ownProcess(name, { ...env, PORT: String(port) });
     started.push({ name, app, url: `http://127.0.0.1:${port}` });
@@ -169,8 +170,14 @@ describe('apps that wait for their Redis', () => {
   /** Changes the number of partitions in the record of the installation. */
   const storeOtherPartitions = (client: Client) => client.hset('posthorn:installation', 'partitions', 4);
   it.each([
-    ['may evict keys', async () => undefined, ['--maxmemory-policy', 'allkeys-lru'], 'maxmemory-policy is allkeys-lru'],
-    ['has data of another number of partitions', storeOtherPartitions, [], 'Set PARTITIONS=4'],
+    [
+      'may evict keys',
+      async () => undefined,
+      ['--maxmemory-policy', 'allkeys-lru'],
+      'maxmemory-policy is allkeys-lru',
+      APPS,
+    ],
+    ['has data of another number of partitions', storeOtherPartitions, [], 'Set PARTITIONS=4', APPS],
     [
       'has a key of another program under their prefix',
       (client: Client) => client.set('posthorn:installation', 'x'),
@@ -201,21 +208,24 @@ describe('apps that wait for their Redis', () => {
       [],
       'The key "posthorn:{0}:deliveries:delayed" in Redis is a string, but Posthorn keeps a zset there',
     ],
-  ])('exit with 1 and one message if it turns out that it %s', async (_what, fill, extra, message) => {
-    const [port, dir] = [await freePort(), newDir()];
-    const before = await redisServer([], { dir, port });
-    await fill(ownClient({ REDIS_URL: before.url }));
-    await before.stop();
-    const apps = await startApps({ REDIS_URL: before.url });
-    for (const { app } of apps) await reportsOutage(app);
-    await redisServer(extra, { dir, port });
-    for (const { app } of apps) {
-      expect(await app.ended).toBe(1);
-      expect(app.output.filter((line) => !line.startsWith('{'))).toEqual([expect.stringContaining(message)]);
-      expect(complaintsOf(app)).toHaveLength(1);
-      expect(isReady(app)).toBe(false);
-    }
-  });
+  ])(
+    'exit with 1 and one message if it turns out that it %s',
+    async (_what, fill, extra, message, names: Apps = ['ingest']) => {
+      const [port, dir] = [await freePort(), ownDir()];
+      const before = await redisServer([], { dir, port });
+      await fill(ownClient({ REDIS_URL: before.url }));
+      await before.stop();
+      const apps = await startApps({ REDIS_URL: before.url }, names);
+      for (const { app } of apps) await reportsOutage(app);
+      await redisServer(extra, { dir, port });
+      for (const { app } of apps) {
+        expect(await app.ended).toBe(1);
+        expect(app.output.filter((line) => !line.startsWith('{'))).toEqual([expect.stringContaining(message)]);
+        expect(complaintsOf(app)).toHaveLength(1);
+        expect(isReady(app)).toBe(false);
+      }
+    },
+  );
 
   it('exit with 1 if Redis has no such database, and join no installation in another one', async () => {
     const { url } = await redisServer(['--databases', '4']);
@@ -256,7 +266,7 @@ describe('apps that wait for their Redis', () => {
   });
 
   it('report an outage after their start with its reason, not once for each attempt to connect, and continue', async () => {
-    const [port, dir] = [await freePort(), newDir()];
+    const [port, dir] = [await freePort(), ownDir()];
     const redis = await redisServer([], { dir, port });
     const apps = await startApps({ REDIS_URL: redis.url });
     for (const { app } of apps) await app.ready;

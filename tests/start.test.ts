@@ -13,8 +13,8 @@ import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { freePort } from '../scripts/free-port.ts';
 import { startApp } from '../scripts/start/app-process.ts';
-import { endsWithNpm, npmRun, ownDir, searchPath } from './npm-run.ts';
-import { atEnd, ownEnv } from './own.ts';
+import { endsWithNpm, npmRun, searchPath } from './npm-run.ts';
+import { atEnd, ownDir, ownEnv } from './own.ts';
 import { worldEnv } from './world.ts';
 
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };

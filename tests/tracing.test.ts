@@ -2,8 +2,7 @@
  * The trace of an event: from the publisher's call through every attempt, in logs, in the operator API and, if
  * configured, at receivers.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
@@ -11,7 +10,7 @@ import { createPublisher } from '@posthorn/client';
 import { type CollectedSpan, eventually, HUNG_MS, isDelivery, startCollector } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
-import { atEnd, ownApps, ownEnv, ownProcess, ownReceiver } from './own.ts';
+import { atEnd, ownApps, ownDir, ownEnv, ownProcess, ownReceiver } from './own.ts';
 import type { Process } from './processes.ts';
 import { ENCRYPTION_KEY, OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent } from './world.ts';
 
@@ -345,9 +344,7 @@ describe('tracing', () => {
 
   it('sends JSON and headers from a file, if the settings say so', async () => {
     const collector = await ownCollector();
-    const folder = mkdtempSync(join(tmpdir(), 'posthorn-'));
-    atEnd(() => rmSync(folder, { recursive: true }));
-    const file = join(folder, 'headers');
+    const file = join(ownDir(), 'headers');
     writeFileSync(file, 'x-api-key=word-for-the-collector');
     const json = { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json', OTEL_EXPORTER_OTLP_HEADERS_FILE: file };
     const ingest = ownProcess('ingest', ownEnv({ ...tracingTo(collector), ...json, OTEL_SERVICE_NAME: 'other' }));

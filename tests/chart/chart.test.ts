@@ -12,7 +12,7 @@ import { CHART, chartFiles } from '../../scripts/chart-files.ts';
 import { root } from '../../scripts/folder.ts';
 import { findGo, provideHelm } from '../../scripts/programs/helm.ts';
 import { SETTINGS } from '../../scripts/settings-document.ts';
-import { newDir } from '../redis-servers.ts';
+import { ownDir } from '../own.ts';
 import {
   APPS,
   type App,
@@ -391,7 +391,7 @@ function describeChart(command: string): void {
     expect(dashboard!.data['posthorn.json']).toBe(readFileSync(join(root, 'deploy/grafana/posthorn.json'), 'utf8'));
   });
   it('a package of the chart has everything in it, and renders the same', () => {
-    const dir = newDir();
+    const dir = ownDir();
     execFileSync(command, ['package', CHART, '--destination', dir], { encoding: 'utf8', stdio: 'pipe' });
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const args = (chart: string) => ['template', 'webhooks', chart, '-f', join(CHART, 'ci/cluster-values.yaml')];

@@ -7,7 +7,7 @@ import { loadConsoleSettings } from '../../apps/console/src/config.ts';
 import { loadIngestSettings } from '../../apps/ingest/src/config.ts';
 import { loadWorkerSettings } from '../../apps/worker/src/config.ts';
 import { CHART } from '../../scripts/chart-files.ts';
-import { newDir } from '../redis-servers.ts';
+import { ownDir } from '../own.ts';
 import type { Manifest } from './schemas.ts';
 
 export const APPS = ['ingest', 'worker', 'console'] as const;
@@ -71,7 +71,7 @@ export interface Deployment extends Manifest {
 
 /** Runs helm with values. */
 export function helm(command: string, args: string[], values: Values) {
-  const file = join(newDir(), 'values.yaml');
+  const file = join(ownDir(), 'values.yaml');
   writeFileSync(file, JSON.stringify(values));
   return spawnSync(command, [...args, CHART, '--values', file], { encoding: 'utf8' });
 }
@@ -113,7 +113,7 @@ export function settingsIn(
 ): Readonly<Record<string, unknown>> {
   const { containers, volumes } = deployment.spec.template.spec;
   const [container] = containers;
-  const dir = newDir();
+  const dir = ownDir();
   const mounts = new Map<string, string>();
   for (const { name, mountPath } of container.volumeMounts) {
     const sources = volumes.find((volume) => volume.name === name)?.projected?.sources;
