@@ -146,11 +146,11 @@ export const scripts = {
   ),
   judgeReplay: script('id hasPassed:flag nowMs:number retentionMs:number', isOne),
   continueReplay: script(
-    'id nowMs:number lifeMs retentionMs:number auditEntry:audit',
+    'id decision nowMs:number lifeMs retentionMs:number auditEntry:audit',
     oneOf(['continued', 'gone', ...REPLAY_STATUSES]),
   ),
   cancelReplay: script(
-    'id nowMs:number lifeMs:number retentionMs:number auditEntry:audit',
+    'id decision nowMs:number lifeMs:number retentionMs:number auditEntry:audit',
     oneOf(['now_cancelled', 'gone', ...REPLAY_STATUSES]),
   ),
   endCancelled: script(
@@ -162,7 +162,7 @@ export const scripts = {
     isOne,
   ),
   advanceErasure: script(
-    'id from to nowMs:number retentionMs:number auditEntry:audit? ...fields(field value)',
+    'id decision from to nowMs:number retentionMs:number auditEntry:audit? ...fields(field value)',
     oneOf(['advanced', 'gone', ...ERASURE_STATUSES]),
   ),
   scanEvents: script('cursor run? pattern limit', (reply) => {

@@ -1,7 +1,11 @@
 /** Scripts whose reply was lost, so that they were sent again: each does once what it was asked for, and says so. */
 import { describe, expect, it } from '@jest/globals';
 import {
+  cancelErasure,
+  cancelReplay,
   changeSubscription,
+  confirmErasure,
+  continueReplay,
   deleteSubscription,
   loadErasures,
   loadSubscriptions,
@@ -9,7 +13,7 @@ import {
   settleErasure,
   startErasure,
 } from './index.ts';
-import { anna, failed, replaysIn } from './replays/test-replays.ts';
+import { anna, failed, replaysIn, run, start } from './replays/test-replays.ts';
 import { attempt, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { sendTwice } from './test-send-twice.ts';
 
@@ -83,4 +87,41 @@ it('an erasure that is sent again after it has ended is not started anew', async
   };
   expect(await startErasure(store, { ...request, seal, isConfirmed: true }, time.nowMs, anna)).toBeDefined();
   expect((await loadErasures(store, [started]))[0]).toMatchObject({ status: 'done', sealedValue: undefined });
+});
+
+describe('a decision that is sent again is made', () => {
+  const begin = async () => {
+    const request = { field: 'user_id', environment: undefined, unsent: 'end', valueHmac: 'h' } as const;
+    const started = await startErasure(
+      store,
+      { ...request, seal: () => 'sealed', isConfirmed: false },
+      time.nowMs,
+      anna,
+    );
+    return (await loadErasures(store, [started!.id]))[0]!;
+  };
+  it('to confirm an erasure', async () => {
+    const erasure = await begin();
+    sendTwice(store, 'advanceErasure');
+    expect(await confirmErasure(store, erasure, 'end', time.nowMs, anna)).toBe('advanced');
+    expect(await confirmErasure(store, erasure, 'end', time.nowMs, anna)).toBe('running');
+  });
+  it('to cancel an erasure', async () => {
+    const erasure = await begin();
+    sendTwice(store, 'advanceErasure');
+    expect(await cancelErasure(store, erasure, time.nowMs)).toBe('advanced');
+    expect(await cancelErasure(store, erasure, time.nowMs)).toBe('cancelled');
+  });
+  it('to continue a bulk replay, and to cancel it', async () => {
+    const { id } = await subscribe();
+    for (let i = 0; i < 6; i++) await failed(id);
+    const replayId = await start(id, { canary: true });
+    expect(await run(replayId)).toMatchObject({ status: 'canary' });
+    sendTwice(store, 'continueReplay');
+    expect(await continueReplay(store, replayId, time.nowMs, anna)).toBe('continued');
+    expect(await continueReplay(store, replayId, time.nowMs, anna)).toBe('running');
+    sendTwice(store, 'cancelReplay');
+    expect(await cancelReplay(store, replayId, time.nowMs, anna)).toEqual({ kind: 'cancelled' });
+    expect(await cancelReplay(store, replayId, time.nowMs, anna)).toEqual({ kind: 'over', status: 'cancelled' });
+  });
 });

@@ -1,4 +1,5 @@
 /** The records of erasures: begins, confirms and ends them. erasure-events.ts finds and erases the events. */
+import { randomUUID } from 'node:crypto';
 import {
   type AuditEntry,
   type Environment,
@@ -167,6 +168,7 @@ async function advance(
 ): Promise<Advanced> {
   return await runScript(store, 'advanceErasure', first(store), {
     id,
+    decision: randomUUID(),
     from: ` ${from.join(' ')} `,
     to,
     nowMs,

@@ -1,6 +1,7 @@
 /**
  * What an operator decides about a bulk replay that has begun: to continue or cancel it; and the steps of the latter.
  */
+import { randomUUID } from 'node:crypto';
 import { type AuditEntry, isFinished, type ReplayStatus } from '@posthorn/core';
 import { keptWhileUnfinishedMs, loadEntries } from '../deliveries/delivery-record.ts';
 import { keepEventSoon } from '../events/events.ts';
@@ -48,6 +49,7 @@ async function decisionOn(
   const { subscriptionId, total, replayed, outcome } = replay ?? {};
   return {
     id: replayId,
+    decision: randomUUID(),
     nowMs,
     lifeMs: streamLimits(store, nowMs).lifeMs,
     retentionMs: store.retentionMs,
