@@ -72,6 +72,7 @@ import { activity, createProcess, never, type Process, resend, storeOf, type Tas
 import {
   isOver,
   keptUntilMs,
+  type Delivery as ModelDelivery,
   mayBegin,
   type Operation,
   OVERDUE_PER_SECOND,
@@ -391,7 +392,7 @@ export class System {
     const nonce = String(this.nonce++);
     await this.call(steps, async (store) => {
       const [present] = await loadDeliveries(store, [id]);
-      await replayDelivery(store, present!, this.clock.now(), 'model', nonce);
+      if (present) await replayDelivery(store, present, this.clock.now(), 'model', nonce);
     });
   }
 
@@ -474,8 +475,12 @@ export class System {
           one.createdAtMs,
         ],
     );
-    expect(seen).toEqual(
-      [...deliveries].map(([id, one]) => [
+    // A record that is kept for a replay hides its delivery, once that would have expired.
+    const isHidden = (one: ModelDelivery, i: number) =>
+      stored[i] === undefined && isOver(one) && keptUntilMs(one) + DAY_MS <= this.clock.now();
+    const shown = [...deliveries].filter(([, one], i) => !isHidden(one, i));
+    expect(seen.filter((_, i) => !isHidden(deliveries.get(ids[i]!)!, i))).toEqual(
+      shown.map(([id, one]) => [
         id,
         one.status,
         one.attempts,
@@ -648,16 +653,15 @@ export class System {
       this.raw,
       deliveries.map(([id]) => id),
     );
-    for (const one of stored) {
-      if (one!.status === 'succeeded') expect(this.taken.has(one!.id)).toBe(true);
-      else if (one!.failureReason === 'status' || one!.failureReason === 'timeout') expect(one!.attemptCount).toBe(6);
-      else expect(['expired', 'subscription_deleted', 'cancelled', 'erased']).toContain(one!.failureReason);
+    for (const one of stored.filter((each) => each !== undefined)) {
+      if (one.status === 'succeeded') expect(this.taken.has(one.id)).toBe(true);
+      else if (one.failureReason === 'status' || one.failureReason === 'timeout') expect(one.attemptCount).toBe(6);
+      else expect(['expired', 'subscription_deleted', 'cancelled', 'erased']).toContain(one.failureReason);
       // A cancellation ends only what was never sent; a worker that died may have sent it.
-      if (one!.failureReason === 'cancelled' && !this.disturbed.has(one!.id))
-        expect(this.taken.has(one!.id)).toBe(false);
-      for (const [i, attempt] of one!.attempts.slice(1).entries()) {
-        const before = one!.attempts[i]!;
-        if (this.model.triedNow.has(`${one!.id} ${i + 2}`)) continue;
+      if (one.failureReason === 'cancelled' && !this.disturbed.has(one.id)) expect(this.taken.has(one.id)).toBe(false);
+      for (const [i, attempt] of one.attempts.slice(1).entries()) {
+        const before = one.attempts[i]!;
+        if (this.model.triedNow.has(`${one.id} ${i + 2}`)) continue;
         const gapMs = attempt.startedAtMs - (before.startedAtMs + before.durationMs);
         expect(gapMs).toBeGreaterThanOrEqual(RETRY_DELAYS_MS[i]!);
       }
