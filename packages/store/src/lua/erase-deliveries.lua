@@ -1,7 +1,7 @@
 -- Marks finished deliveries as erased, so that they can't be replayed, and deletes the responses to their attempts.
 -- With `endsUnsent`, first ends the unfinished ones, unless a worker has their job. It is one script so that no worker
--- takes the job, and no replay begins, between the check and the mark. Returns {how many are still unfinished; ids of the
--- ended ones}.
+-- takes the job, and no replay begins, between the check and the mark. Returns {how many are still unfinished; ids of
+-- the ended ones}.
 --@include delivery-key
 --@include status
 --@include current-job
