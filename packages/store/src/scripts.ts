@@ -50,7 +50,8 @@ const LISTED_FIELDS = 9;
 
 /**
  * Some replies say more than is decoded here, such as the attempts of what `release` or `sendTrial` has released, and
- * the deliveries that `endCancelled` and `eraseDeliveries` have ended: `tests/model/explain.ts` judges the step by that.
+ * the deliveries that `endCancelled` and `eraseDeliveries` have ended: `tests/model/explain.ts` judges the step by
+ * that.
  */
 export const scripts = {
   storeEvents: script(

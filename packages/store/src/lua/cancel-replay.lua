@@ -1,7 +1,7 @@
 -- Cancels a bulk replay: it makes no more deliveries, and maintenance ends those without an attempt. It is one script
--- so that the replay can't end, halt or go on between the check of its status and the change. `decision` identifies this
--- call: sent again because the reply was lost, it returns what it returned before. Returns 'now_cancelled', 'gone', or
--- the status that does not allow it ('done' if none of its deliveries is unfinished).
+-- so that the replay can't end, halt or go on between the check of its status and the change. `decision` identifies
+-- this call: sent again because the reply was lost, it returns what it returned before. Returns 'now_cancelled',
+-- 'gone', or the status that does not allow it ('done' if none of its deliveries is unfinished).
 --@include audit
 
 local key = KEY_REPLAY .. id
