@@ -49,8 +49,8 @@ interface Connection {
 }
 
 /**
- * Connects to a server that replies to each command as `reply` says, but to those that ioredis sends by itself. Both
- * end with `end`.
+ * Connects to a server that replies to each command as `reply` says, except to those that ioredis sends by itself. The
+ * connection and the server end with the test.
  */
 async function connectTo(reply: (command: string, connection: Connection) => void) {
   let connections = 0;
