@@ -207,6 +207,17 @@ describe('settings', () => {
     expect(() => loadSettings(schema, { ...good, REDIS_URL: 'redis://:a/b@h' })).toThrow('/ as %2F');
     expect(loadSettings(schema, { ...good, REDIS_URL: 'redis://:50%25@h' }).REDIS_URL).toBe('redis://:50%25@h');
   });
+  it('read nodes by name and by IP', () => {
+    const { REDIS_CLUSTER_NODES } = loadSettings(schema, {
+      ...good,
+      REDIS_CLUSTER_NODES: 'a:1, 10.0.0.1:2,[fd00::1]:3',
+    });
+    expect(REDIS_CLUSTER_NODES).toEqual([
+      { host: 'a', port: 1 },
+      { host: '10.0.0.1', port: 2 },
+      { host: 'fd00::1', port: 3 },
+    ]);
+  });
   it('read trusted proxies as networks', () => {
     const load = (TRUSTED_PROXIES: string) => loadSettings(schema, { ...good, TRUSTED_PROXIES }).TRUSTED_PROXIES;
     expect(load('10.0.0.0/8, fd00::/8')).toEqual(['10.0.0.0/8', 'fd00::/8']);

@@ -1,6 +1,6 @@
 /** The settings that all apps share. */
 import { isIP } from 'node:net';
-import { DAY_MS, isDecodable } from '@posthorn/core';
+import { bareHost, DAY_MS, isDecodable } from '@posthorn/core';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { durationMs, parsedBy, setting, timerMs, wholeNumber } from './settings.ts';
@@ -23,8 +23,8 @@ const redisUrl = z.string().refine((text) => {
 
 const hostsAndPorts = parsedBy((text) => {
   const nodes = text.split(',').map((node) => {
-    const [, host, port] = /^\s*([^:\s]+):(\d{1,5})\s*$/.exec(node) ?? [];
-    return host === undefined || !isPort(Number(port)) ? undefined : { host, port: Number(port) };
+    const [, host, port] = /^\s*(\[[^\]\s]+\]|[^:\s]+):(\d{1,5})\s*$/.exec(node) ?? [];
+    return host === undefined || !isPort(Number(port)) ? undefined : { host: bareHost(host), port: Number(port) };
   });
   return nodes.every((node) => node !== undefined) ? nodes : undefined;
 }, 'must be host:port,host:port with ports from 1 to 65535');
