@@ -106,6 +106,15 @@ describe('a decision that is sent again is made', () => {
     expect(await confirmErasure(store, erasure, 'end', time.nowMs, anna)).toBe('advanced');
     expect(await confirmErasure(store, erasure, 'end', time.nowMs, anna)).toBe('running');
   });
+  it('to confirm an erasure, also if it has ended in between', async () => {
+    const erasure = await begin();
+    sendTwice(store, 'advanceErasure', async () => {
+      const [confirmed] = await loadErasures(store, [erasure.id]);
+      expect(await settleErasure(store, confirmed!, 'done', time.nowMs)).toBe(true);
+    });
+    expect(await confirmErasure(store, erasure, 'end', time.nowMs, anna)).toBe('advanced');
+    expect((await loadErasures(store, [erasure.id]))[0]).toMatchObject({ status: 'done' });
+  });
   it('to cancel an erasure', async () => {
     const erasure = await begin();
     sendTwice(store, 'advanceErasure');
@@ -117,11 +126,12 @@ describe('a decision that is sent again is made', () => {
     for (let i = 0; i < 6; i++) await failed(id);
     const replayId = await start(id, { canary: true });
     expect(await run(replayId)).toMatchObject({ status: 'canary' });
-    sendTwice(store, 'continueReplay');
+    sendTwice(store, 'continueReplay', async () => {
+      expect(await continueReplay(store, replayId, time.nowMs, anna)).toBe('running');
+      sendTwice(store, 'cancelReplay');
+      expect(await cancelReplay(store, replayId, time.nowMs, anna)).toEqual({ kind: 'cancelled' });
+    });
     expect(await continueReplay(store, replayId, time.nowMs, anna)).toBe('continued');
-    expect(await continueReplay(store, replayId, time.nowMs, anna)).toBe('running');
-    sendTwice(store, 'cancelReplay');
-    expect(await cancelReplay(store, replayId, time.nowMs, anna)).toEqual({ kind: 'cancelled' });
     expect(await cancelReplay(store, replayId, time.nowMs, anna)).toEqual({ kind: 'over', status: 'cancelled' });
   });
 });
