@@ -129,6 +129,13 @@ describe('runApp', () => {
       { level: 'error', app: 'test', text: 'broken' },
     ]);
   });
+  it('logs only the stack of an error that a library writes there, as its command may hold a body', async () => {
+    const { said } = await run(
+      "console.error(Object.assign(new Error('refused', { cause: { body: 'hidden' } }), { command: { args: ['hidden'] } }));",
+    );
+    expect(said).toMatchObject([{ text: expect.stringMatching(/^Error: refused\n +at /) }]);
+    expect(JSON.stringify(said)).not.toContain('hidden');
+  });
   it('repeats a start that fails because of Redis, and logs that seldom', async () => {
     const startB = `
       performance.now = () => 0;

@@ -63,9 +63,11 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     process.exit(exitCodeOf(error));
   }
   const { http, services, logger } = app;
-  // What libraries say there, such as ioredis if its user may not run INFO, belongs into the log.
+  // What libraries say there, such as ioredis if its user may not run INFO, belongs into the log. Of an error only its
+  // stack: BullMQ writes errors there whose command may hold a body.
+  const textOf = (part: unknown) => (part instanceof Error ? part.stack : part);
   for (const level of ['warn', 'error'] as const)
-    console[level] = (...parts: unknown[]) => logger[level]({ text: format(...parts) }, 'library.said');
+    console[level] = (...parts: unknown[]) => logger[level]({ text: format(...parts.map(textOf)) }, 'library.said');
   const started: Service[] = [];
   let stopping = false;
   let stoppingSinceMs = 0;
