@@ -16,12 +16,13 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const CHECK_CONNECTIONS_EVERY_MS = 1_000;
 /** A connection without traffic is closed after this time. Longer than any call takes. */
 const SOCKET_TIMEOUT_MS = 120_000;
+/** A connection on which no request follows is closed after this time. */
 const KEEP_ALIVE_MS = 65_000;
 /**
  * The same for `TRUSTED_PROXIES`: longer than any common proxy keeps an idle connection (Envoy: an hour). Otherwise the
  * proxy may send a request just when the connection is closed, and its caller gets 502.
  */
-export const PROXY_KEEP_ALIVE_MS = 3_900_000;
+const PROXY_KEEP_ALIVE_MS = 3_900_000;
 
 /** Interval of closing unused connections while the server stops. */
 const CLOSE_UNUSED_EVERY_MS = 50;
@@ -162,7 +163,7 @@ function keepForProxies(server: Server, isProxy: (socket: Socket) => boolean): v
   });
   server.prependListener('request', ({ socket }, response) => {
     // Node's own listener, which comes first, sets `keepAliveTimeout`.
-    if (ofProxies.has(socket)) response.once('finish', () => socket.setTimeout(PROXY_KEEP_ALIVE_MS));
+    if (ofProxies.has(socket)) response.on('finish', () => socket.setTimeout(PROXY_KEEP_ALIVE_MS));
   });
 }
 
