@@ -799,6 +799,23 @@ describe('an erasure', () => {
       expect((await loadEvent(store, event.ref))?.erasedAtMs).toBeDefined();
       expect(await stateOf(id)).toMatchObject({ status: 'running', unreadable: { events: 60 } });
     });
+    it('still names a delivery of another event that cannot be read either', async () => {
+      const address = await subscribe();
+      const [broken, other] = [await publish([]), await publish([address])];
+      await breakEvent(broken.ref);
+      const delivery = deliveryId(other.ref, address);
+      const [key] = await store.redis.keys(`${store.prefix}:*:delivery:${delivery}`);
+      await store.redis.set(key!, 'wrong');
+      const { id } = await start('session_id', 'ses-1');
+      await runInSpiteUntil(id, ({ unreadable, counts }) => unreadable.events === 1 && counts.events === 1);
+      clock.advance(61_000);
+      const duty = eraseEvents(context);
+      const errors: unknown[] = [];
+      for (let partition = 0; partition < PARTITIONS; partition++)
+        await duty.run(partition).catch((error: AggregateError) => errors.push(error, ...(error.errors ?? [])));
+      expect(errors.join()).toContain(`event ${broken.ref} can't be read`);
+      expect(errors.join()).toContain(`delivery ${delivery} can't be read`);
+    });
     it('of its own id waits for it', async () => {
       const { ref } = await publish([], { id: 'order:1~a' });
       const repair = await breakEvent(ref);

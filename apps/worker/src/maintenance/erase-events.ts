@@ -38,7 +38,7 @@ const MAX_EVENTS = 100;
 const MAX_DELIVERIES = 1_000;
 /** Events erased at once. One by one, most of the time would pass between commands. */
 const EVENTS_AT_ONCE = 5;
-/** Runs fail because of records that can't be read at most once in this time. */
+/** Runs fail at most once in this time because of events that can't be read, and as seldom because of deliveries. */
 const REPORT_UNREADABLE_EVERY_MS = 60_000;
 
 type Uncounted = Omit<Erasure, 'counts' | 'unreadable'>;
@@ -63,19 +63,24 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
+ * Returns a function that leaves out failures because of records that can't be read, unless it has reported none lately.
+ * Some of thousands are tried again in each run, and a duty that always fails is taken for one that does nothing.
+ */
+function createUnreadableFilter() {
+  const mayReport = createSeldom({ everyMs: REPORT_UNREADABLE_EVERY_MS });
+  return <T extends PromiseSettledResult<unknown>>(results: readonly T[]): readonly T[] => {
+    const others = results.filter((one) => one.status === 'fulfilled' || !isUnreadable(one.reason));
+    return others.length < results.length && mayReport() ? results : others;
+  };
+}
+
+/**
  * Each step may be repeated after a crash and done by two processes at once: a scan moves its cursor only from where it
  * began, an event counts once, and a status changes once.
  */
 export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): Duty => {
-  const mayReport = createSeldom({ everyMs: REPORT_UNREADABLE_EVERY_MS });
-  /**
-   * Leaves out failures because of records that can't be read, unless none was reported lately. Some of thousands are
-   * tried again in each run, and a duty that always fails is taken for one that does nothing.
-   */
-  const withoutReported = <T extends PromiseSettledResult<unknown>>(results: readonly T[]): readonly T[] => {
-    const others = results.filter((one) => one.status === 'fulfilled' || !isUnreadable(one.reason));
-    return others.length < results.length && mayReport() ? results : others;
-  };
+  // Two, so that an event that can't be read does not hide a delivery.
+  const [withoutReportedEvents, withoutReportedDeliveries] = [createUnreadableFilter(), createUnreadableFilter()];
   /** When this process first saw the time of an erasure that was ahead of its own clock. */
   const firstSeenMs = new Map<string, number>();
   /**
@@ -177,7 +182,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const made = await Promise.allSettled(underWay.map((some) => pass(some, underWay.length)));
     const getsOn = made.some((one) => one.status === 'fulfilled' && one.value);
     const begins = waiting.length > 0 && !getsOn ? [pass(waiting, underWay.length + 1)] : [];
-    return [...opened, ...withoutReported(retried), ...found, ...made, ...(await Promise.allSettled(begins))];
+    return [...opened, ...withoutReportedEvents(retried), ...found, ...made, ...(await Promise.allSettled(begins))];
   };
   const settle = async (id: string) => {
     const { passes, left } = await erasureProgress(store, id);
@@ -205,7 +210,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
       // Also after an error: one that nobody confirms is cancelled even if its value can't be opened.
       const toSettle = partition === 0 ? works : [];
       const settled = await Promise.allSettled(toSettle.map(({ erasure: { id } }) => settle(id)));
-      throwRejections([...looks, ...withoutReported(erased), ...found, ...settled]);
+      throwRejections([...looks, ...withoutReportedDeliveries(erased), ...found, ...settled]);
     },
   };
 };
