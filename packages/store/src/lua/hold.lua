@@ -11,9 +11,9 @@ if not found[1] or isFinished(found[1]) or (found[2] or '0') ~= generation then 
 local address = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'trial')
 if not address[1] or address[1] == DELETED or mayPass(address[1], address[2], id, found[4]) then return 0 end
 if found[1] ~= HELD then
-  -- A worker that died had put it into a lane, and left the job.
+  putOnHold(id, subscriptionId, found[3], found[1])
+  -- It is in one of these lanes if a worker parked it and died before it ended the job.
   call('ZREM', KEY_PARKED .. subscriptionId, id)
   call('ZREM', KEY_OVERDUE .. subscriptionId, id)
-  putOnHold(id, subscriptionId, found[3], found[1])
 end
 return 1
