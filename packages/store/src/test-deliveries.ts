@@ -67,7 +67,7 @@ export function subscriptionIdIn(partition: number): string {
     if (partitionOf(id, store.partitions) === partition) return id;
   }
 }
-/** Up to 10 events of each partition whose fan-out has made no progress since a moment, 15 s later. */
+/** Up to 10 events of each partition whose fan-out counts as interrupted 15 s after `sinceMs`. */
 export async function interrupted(sinceMs: number): Promise<EventRef[]> {
   const found = allPartitions(store).map((partition) => interruptedFanOuts(store, partition, sinceMs + 15_000, 10));
   return (await Promise.all(found)).flat();

@@ -193,7 +193,7 @@ describe('an overdue retry', () => {
     expect(await begin(job)).toEqual({ kind: 'held' });
     await changeSubscription(store, id, (now) => ({ ...now, status: 'active' }));
     expect(await release('held', id, 10)).toHaveLength(1);
-    // A worker may have the job by now: a second one would be an attempt beside its.
+    // A worker may have its job by now: with a second job, two attempts would be in flight at once.
     expect(await release('overdue', id, 10)).toEqual([]);
   });
   it('says when it was first due, however often it is released, until its attempt is recorded', async () => {

@@ -23,7 +23,7 @@ const REFRESH_EVERY_MS = 5_000;
 const TRUST_MS = 30_000;
 /**
  * How far the clock of this process may differ from that of Redis, which lets things expire at the times that this
- * process sets. With a short retention, what it stores would have expired already.
+ * process sets: at a whole retention behind, they would have expired when they are stored.
  */
 const maxDifferenceMs = (retentionMs: number) => Math.min(DAY_MS, Math.max(MINUTE_MS, retentionMs / 2));
 

@@ -75,7 +75,7 @@ local function digits(number) return #string.format('%d', number) end
 -- 0 if the number is missing.
 local function or0(value) return tonumber(value) or 0 end
 
--- The same of a time, and 0 if it is more than a minute ahead: the clock of the worker that has stored it was wrong.
+-- A stored time as a number. 0 if it is missing, or more than a minute ahead: the clock of its worker was wrong.
 local function past(value) return or0(value) <= nowMs + 60000 and or0(value) or 0 end
 
 local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)

@@ -38,8 +38,9 @@ export function typedError<E extends Error | null | undefined>(
 export type SentCommand = Command & { wasSent?: boolean };
 
 /**
- * The error of a script that was sent over an earlier connection, and that Redis does not know any more. ioredis would
- * send it once more as a new command: if Redis refuses that, nobody would know that it may have been applied before.
+ * The error of a script that was sent before, over a connection that broke, and that Redis does not know any more.
+ * ioredis would send it once more, as a new command: if Redis refused that one, it would seem that nothing was changed,
+ * although the first one may have been applied.
  */
 const unknownOutcome = (cause: Error) => new StorageUnavailable('The connection to Redis broke', cause);
 
@@ -106,7 +107,7 @@ export function typeErrors<R extends Redis | Cluster>(redis: R): R {
       return emit.call(this, event, ...(event === 'error' ? args.map((error) => typedError(error)) : args));
     },
     disconnect(reconnect) {
-      // Each refusal of a replica asks to reconnect, and would add a listener to a connection that is closing already.
+      // Each refusal of a replica asks to reconnect, and would add listeners to a connection that is closing already.
       const isClosing = this.status === 'ready' && this.stream?.writableEnded;
       if (!(reconnect && isClosing)) disconnect.call(this, reconnect);
     },
