@@ -127,7 +127,7 @@ export function sharedSettings(defaultPort: number) {
       networks.default([]),
       'HTTP',
       'none',
-      'CIDRs of the proxies whose `X-Forwarded-*` headers are trusted; no `MAX_CLIENT_CONNECTIONS` for them, and their idle connections stay open for 65 minutes, not seconds',
+      'CIDRs of the proxies whose `X-Forwarded-*` headers are trusted; `MAX_CLIENT_CONNECTIONS` does not apply to them, and their idle connections stay open for 65 minutes (those of others: 65 seconds)',
     ),
     RETENTION: setting(
       durationMs.default(30 * DAY_MS),

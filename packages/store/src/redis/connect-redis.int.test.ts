@@ -53,7 +53,7 @@ it('names the host of REDIS_URL in the TLS handshake, as a proxy that serves sev
   };
   const server = createServer({ ...testCertificate, SNICallback });
   atEnd(() => server.close());
-  server.on('tlsClientError', () => undefined).listen(0);
+  server.on('tlsClientError', () => undefined).listen(0, 'localhost');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const redis = connectRedis({ REDIS_URL: `rediss://localhost:${port}` });
