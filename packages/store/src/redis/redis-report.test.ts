@@ -54,6 +54,13 @@ describe('the report on an unusable Redis', () => {
     expect(said).toHaveLength(2);
   });
 
+  it('names nodes as the setting does, IPv6 addresses in brackets', async () => {
+    const nodes = [...SENTINELS, { host: 'fd00::1', port: 6379 }];
+    const { report, said } = newReport({ REDIS_CLUSTER_NODES: nodes });
+    await report(new Error('connect ECONNREFUSED fd00::1:6379'));
+    expect(said).toEqual([expect.stringMatching(/^Redis Cluster at s1:26379, \[fd00::1\]:6379 can't be used/)]);
+  });
+
   it('names another reason at once', async () => {
     const { report, said } = newReport({});
     await report(new Error('connect ECONNREFUSED 10.0.0.1:6380'));

@@ -55,7 +55,8 @@ export function createRedisReport(
 function describeServers(settings: RedisSettings): { where: string; addresses: HostAndPort[]; tls: boolean } {
   const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   const { hostname, port, protocol } = new URL(settings.REDIS_URL);
-  const list = (addresses: readonly HostAndPort[]) => addresses.map(({ host, port }) => `${host}:${port}`).join(', ');
+  const named = ({ host, port }: HostAndPort) => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const list = (addresses: readonly HostAndPort[]) => addresses.map(named).join(', ');
   const tls = protocol === 'rediss:';
   if (nodes.length > 0) return { where: `Redis Cluster at ${list(nodes)}`, addresses: [...nodes], tls };
   if (sentinels.length > 0)
