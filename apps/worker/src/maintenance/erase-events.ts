@@ -63,7 +63,7 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /**
- * Returns a function that leaves out failures because of records that can't be read, unless it has reported none lately.
+ * Returns a function that leaves out failures because of records that can't be read, unless none was reported lately.
  * Some of thousands are tried again in each run, and a duty that always fails is taken for one that does nothing.
  */
 function createUnreadableFilter() {

@@ -1,8 +1,8 @@
 -- Changes the status of an erasure to `to`, with `fields`, if its status is in `from` (a list with a space before and
 -- after each). It is one script so that a confirmation and a cancellation can't both succeed. Deletes the sealed value
--- once no search needs it, and lets an erasure that has ended expire. Returns 'advanced', 'gone', or the status that does
--- not allow the change. `decision` identifies this call, and is kept as a field of the record: sent again because the
--- reply was lost, the script returns the same, whatever came in between.
+-- once no search needs it, and lets an erasure that has ended expire. Returns 'advanced', 'gone', or the status that
+-- does not allow the change. `decision` identifies this call, and is kept as a field of the record: sent again because
+-- the reply was lost, the script returns the same, whatever came in between.
 --@include audit
 
 local key = KEY_ERASURE .. id
