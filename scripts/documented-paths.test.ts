@@ -25,7 +25,7 @@ it('each path in a document exists', () => {
 it('each name of the code that a contributor reads is in the code', () => {
   const files = globSync(['*.ts', '{apps,packages,scripts,tests}/**/*.{ts,tsx,lua}'], {
     cwd: root,
-    exclude: ['**/{dist,node_modules}/**'],
+    exclude: ['**/{dist*,node_modules}/**'],
   });
   const code = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
   const names = ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/glossary.md'].flatMap((document) =>
