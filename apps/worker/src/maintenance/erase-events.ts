@@ -200,6 +200,7 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     onlyWithWork: true,
     async run(partition) {
       const ids = await openErasures(store);
+      if (ids.length === 0) firstSeenMs.clear();
       // An erasure that fails, for example because its value was sealed with a lost key, does not stop the others.
       const looks = await Promise.allSettled(ids.map((id) => lookAt(id, partition)));
       const works = looks.flatMap((look) => (look.status === 'fulfilled' && look.value ? [look.value] : []));

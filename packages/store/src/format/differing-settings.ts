@@ -56,8 +56,8 @@ export function createSettingsComparison(
         if (own[name] === undefined || own[name] === value || warned.has(`${name}=${value}`)) continue;
         warned.add(`${name}=${value}`);
         warn(
-          `${name} is ${own[name]} here, but ${value} in ${app} ${host}:${pid}. It must be the same in all processes ` +
-            '(docs/settings.md): until then each applies its own.',
+          `${name} is ${own[name]} here, but ${value} in ${app} ${host}:${pid}. It must be the same in all processes that ` +
+            'have it (docs/settings.md): until then each applies its own.',
         );
       }
     }
