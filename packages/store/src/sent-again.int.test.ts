@@ -14,7 +14,7 @@ import {
   startErasure,
 } from './index.ts';
 import { anna, failed, replaysIn, run, start } from './replays/test-replays.ts';
-import { attempt, loadOne, store, subscribe, time } from './test-deliveries.ts';
+import { attempt, deliver, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
 import { sendTwice } from './test-send-twice.ts';
 
 describe('a change of a subscription that is sent again', () => {
@@ -60,6 +60,38 @@ it('a deletion that is sent again has deleted the subscription', async () => {
   sendTwice(store, 'deleteSubscription');
   expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(true);
   expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(false);
+});
+
+describe('an attempt whose record is sent again', () => {
+  const made = async (subscriptionId: string) => (await deliver([subscriptionId]))[0]!.deliveryId;
+  const retry = { kind: 'retry', nextAttemptAtMs: Date.now() + 60_000 } as const;
+
+  it('is recorded once, and said to be recorded: it is still to be logged and counted', async () => {
+    const { id } = await subscribe();
+    const delivery = await made(id);
+    sendTwice(store, 'recordFailure');
+    expect(await attempt(delivery, 1, retry)).toMatchObject({ kind: 'recorded', paused: false });
+    sendTwice(store, 'recordSuccesses');
+    expect(await attempt(delivery, 2, { kind: 'succeeded' })).toMatchObject({ kind: 'recorded' });
+    expect(await loadOne(delivery)).toMatchObject({ status: 'succeeded', attemptCount: 2 });
+  });
+  it('has paused the address, if it did so the first time', async () => {
+    const { id } = await subscribe();
+    for (const paused of [false, true]) {
+      const delivery = await made(id);
+      sendTwice(store, 'recordFailure');
+      expect(await attempt(delivery, 1, failure, 2)).toMatchObject({ kind: 'recorded', paused });
+      expect((await loadSubscriptions(store, [id]))[0]).toMatchObject({ consecutiveFailures: paused ? 2 : 1 });
+    }
+  });
+  it('is not said to be recorded if another attempt has its number', async () => {
+    const { id } = await subscribe();
+    const delivery = await made(id);
+    await attempt(delivery, 1, retry);
+    time.nowMs += 1;
+    expect((await attempt(delivery, 1, retry)).kind).toBe('repeated');
+    expect((await attempt(delivery, 1, { kind: 'succeeded' })).kind).toBe('repeated');
+  });
 });
 
 it('a replay that is sent again is one delivery, which keeps its attempt', async () => {

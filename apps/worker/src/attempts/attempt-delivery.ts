@@ -181,8 +181,8 @@ async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight)
     if (verdict.kind === 'succeeded' && !begun.isReplay)
       context.succeededEvents.add(begun.event, begun.subscriptionId, event.positions);
   }
-  // `repeated`: an earlier try stored this attempt and its response was lost, so the verdict holds. (If another worker
-  // got the job meanwhile, this worker has lost the job's lock, and BullMQ rejects the outcome.)
+  // `repeated`: another worker got the job meanwhile and has recorded its attempt. This worker has lost the job's lock,
+  // so BullMQ rejects the outcome.
   return {
     outcome: recorded.kind === 'over' ? { kind: 'done' } : outcomeOf(verdict, endedAtMs),
     counted: { failed: error !== null, parked: recorded.parked, followedBy: recorded.followedBy },

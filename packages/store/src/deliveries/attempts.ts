@@ -185,7 +185,8 @@ function mayPass(addressStatus: string, isTrial: boolean, type: EventType): bool
 }
 
 /**
- * `repeated`: this attempt had been recorded already; `over`: the delivery had ended. Both changed nothing.
+ * `repeated`: another attempt has this number; `over`: the delivery had ended. Both changed nothing. An attempt that is
+ * recorded once more, since the reply was lost, is `recorded` again.
  * `paused`: whether this failure paused the address. `parked`: the number of its deliveries that wait for a slot.
  */
 export type Recorded = ScriptResult<'recordFailure'>;

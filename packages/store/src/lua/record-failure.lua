@@ -3,9 +3,10 @@
 -- quarters of `pauseAfter`, and pauses the address at `pauseAfter`. A failed trial ends the resume. The states of the
 -- address are those of `nextAddressState` of packages/core (specification 3.2).
 -- It is one script so that each attempt is recorded and counted once, even if it is sent again or two workers report
--- it: the number of recorded attempts must be `number` - 1.
--- Returns {'recorded', 'repeated' (it was recorded before) or 'over' (the delivery has ended); 1 if this paused the
--- address; deliveries parked at the address}.
+-- it: the number of recorded attempts must be `number` - 1. Sent again because the reply was lost, it returns what it
+-- returned before, so that the attempt is still logged and counted.
+-- Returns {'recorded', 'repeated' (another attempt has this number) or 'over' (the delivery has ended); 1 if this paused
+-- the address; deliveries parked at the address}.
 --@include notify
 --@include delivery-key
 --@include status
@@ -15,12 +16,16 @@
 --@include end-resume
 
 local key = deliveryKey(id)
-local found = call('HMGET', key, 'st', 'n', 's', 'c', 'd')
-local st, sub, created = found[1], found[3], found[4]
-if not st or isFinished(st) then return {'over', 0, 0} end
+local found = call('HMGET', key, 'st', 'n', 's', 'c', 'd', 'a' .. number)
+local st, sub, created, wasSent = found[1], found[3], found[4], found[6] == attempt
+if not st or isFinished(st) and not wasSent then return {'over', 0, 0} end
 local parked = call('ZCARD', KEY_PARKED .. sub)
-if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, parked} end
 local subscription = KEY_SUBSCRIPTION .. sub
+if wasSent then
+  local hasPaused = nextAttemptAtMs == '' and tonumber(call('HGET', subscription, 'paused_at')) == endedAtMs
+  return {'recorded', hasPaused and 1 or 0, parked}
+end
+if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, parked} end
 call('HSET', key, 'n', number, 'a' .. number, attempt)
 -- Another job of the delivery was held while this attempt was in flight.
 if st == HELD then call('ZREM', KEY_HELD .. sub, id) end

@@ -2,11 +2,12 @@
 -- trial that succeeds ends the resume. It is one script so that each attempt is recorded once (the number of recorded
 -- attempts must be `number` - 1), and because this is all that Redis has to do for most deliveries: several share one
 -- call. `home` is the key prefix of the delivery's partition. If another worker has the lock of a job by now, the job
--- is left to it.
+-- is left to it. Sent again because the reply was lost, it says 'recorded' again, so that the attempts are still logged
+-- and counted.
 -- With a `laneToken`, parked deliveries of the same address may be taken, oldest first: up to `parkedFirst` instead of
 -- a job from the queue; or, if `parkedFirst` is empty, one, and only if the queue has no job for this worker. Returns
--- {for each success {'recorded', 'repeated' (it was recorded before) or 'over' (the delivery has ended); deliveries
--- parked at the address; code of endJob; next job or false; jobs of parked deliveries}; addresses whose deliveries were
+-- {for each success {'recorded', 'repeated' (another attempt has this number) or 'over' (the delivery has ended);
+-- deliveries parked at the address; code of endJob; next job or false; jobs of parked deliveries}; addresses whose deliveries were
 -- parked}.
 --@include count-parked
 --@include delivery-key
@@ -33,6 +34,7 @@ for home, id, number, attempt, endedAtMs, expiresAtMs, response, responsesUntilM
       trials[#trials + 1] = {prefix, sub, tonumber(endedAtMs)}
     end
   end
+  if kind ~= 'recorded' and call('HGET', deliveryKey(id), 'a' .. number) == attempt then kind = 'recorded' end
   local code = endJob(jobId, token)
   local mayTakeParked, limit, parkedJobs, next = parked > 0 and laneToken ~= '', tonumber(parkedFirst), {}, false
   if mayTakeParked and limit then
