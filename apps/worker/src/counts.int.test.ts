@@ -1,7 +1,7 @@
 /** The counts of attempts, on a real Redis of which a part can be away. */
 import { expect, it, jest } from '@jest/globals';
 import { type Attempt, HEALTH_RUN, partitionOf, StorageUnavailable } from '@posthorn/core';
-import { readAttempts, readHealth, type StoredSubscription } from '@posthorn/store';
+import { readAddressAttempts, readAttempts, readHealth, type StoredSubscription } from '@posthorn/store';
 import { store, subscribe, time } from '../../../packages/store/src/test-deliveries.ts';
 import { createAttemptCounts } from './counts.ts';
 
@@ -34,4 +34,16 @@ it('are added once, however often another partition refuses its own', async () =
   const once = { state: 'healthy', failedInARow: 1 };
   const ids = addresses.map(({ id }) => id);
   expect(await readHealth(store, ids, time.nowMs)).toMatchObject([once, once]);
+});
+
+it('of an address include those of its earlier url, which leave its health alone', async () => {
+  const { id: subscriptionId, url } = await subscribe();
+  const counts = createAttemptCounts(store, { now: () => time.nowMs });
+  const made: Attempt = { number: 1, startedAtMs: time.nowMs, durationMs: 0, statusCode: 500, error: 'status' };
+  for (const to of ['https://earlier.example/', url, url])
+    counts.attempted('dlv_1', { subscriptionId, url: to, createdAtMs: time.nowMs }, made, '500');
+  for (let partition = 0; partition < store.partitions; partition++) await counts.flush(partition);
+  expect(await readAttempts(store, 'hour', time.nowMs)).toMatchObject({ failed: 3 });
+  expect(await readAddressAttempts(store, subscriptionId, time.nowMs)).toMatchObject({ failed: 3 });
+  expect(await readHealth(store, [subscriptionId], time.nowMs)).toMatchObject([{ failedInARow: 2 }]);
 });

@@ -76,11 +76,11 @@ interface PartCounts {
 
 const newPart = (): PartCounts => ({ counts: noCounts(), unsaved: noCounts() });
 
-/** The counts of an address. Those of an old url are dropped: they would say nothing about the new one. */
+/** The counts of an address. Those of an old url are kept apart: they say nothing about the health of the new one. */
 function addressCounts({ addresses }: Counts, subscriptionId: string, url: string): AddressCounts {
   const known = addresses.get(subscriptionId);
   if (known?.url === url) return known;
-  const fresh = { ...newAttemptRun(), url, totalMs: 0, longBuckets: new Map() };
+  const fresh = { ...newAttemptRun(), url, totalMs: 0, longBuckets: new Map(), earlier: known };
   addresses.set(subscriptionId, fresh);
   return fresh;
 }

@@ -44,6 +44,8 @@ export interface AddressCounts extends AttemptRun {
   totalMs: number;
   /** Attempts that took `LONG_MS` or longer, by the bucket of their duration. */
   longBuckets: Map<number, number>;
+  /** Those for the url before this one, if it has changed since they were last added. */
+  earlier?: AddressCounts | undefined;
 }
 
 /**
@@ -85,11 +87,10 @@ function addAddressCounts(store: Store, counts: Counts, nowMs: number): Promise<
   const hour = Math.floor(nowMs / HOUR_MS);
   const times = { lifeMs: HOUR_LIFE_MS, healthLifeMs: store.retentionMs, nowMs, minute: Math.floor(nowMs / MINUTE_MS) };
   const add = async (prefix: string, chunk: [string, AddressCounts][]) => {
-    const addresses = chunk.map(([subscriptionId, one]) => ({
-      key: addressStatsKey(prefix, subscriptionId, hour),
-      subscriptionId,
-      ...encodeAddressCounts(one),
-    }));
+    const addresses = chunk.flatMap(([subscriptionId, counts]) => {
+      const key = addressStatsKey(prefix, subscriptionId, hour);
+      return byUrl(counts).map((one) => ({ key, subscriptionId, ...encodeAddressCounts(one) }));
+    });
     const rankings = { rankingKey: rankingKey(prefix, 'failing', hour), slowKey: rankingKey(prefix, 'slow', hour) };
     await runScript(store, 'addAddressCounts', prefix, { ...rankings, ...times, addresses });
     for (const [subscriptionId] of chunk) counts.addresses.delete(subscriptionId);
@@ -100,12 +101,18 @@ function addAddressCounts(store: Store, counts: Counts, nowMs: number): Promise<
   );
 }
 
+/** The counts of an address for each of its urls, the first url first. */
+function byUrl(counts: AddressCounts): AddressCounts[] {
+  return counts.earlier ? [...byUrl(counts.earlier), counts] : [counts];
+}
+
 function encodeAddressCounts({
   totalMs,
   firstFailedAtMs,
   lastSucceededAtMs,
   errors,
   longBuckets,
+  earlier: _,
   ...counts
 }: AddressCounts) {
   const errorList = Array.from(errors.values(), (one) => [
