@@ -113,7 +113,10 @@ export const scripts = {
     'id saveId expectedRevision status createdAtMs topics topicsStep:number nowMs:number retentionMs:number auditEntry:audit? statusReason? ...fields(field value)',
     (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),
   ),
-  deleteSubscription: script('id deletion topicsStep:number nowMs retentionMs:number auditEntry:audit', isOne),
+  deleteSubscription: script(
+    'id deletion topicsStep:number nowMs retentionMs:number auditEntry:audit ...rankings(key)',
+    isOne,
+  ),
   clearDeleted: script('id deletion? lifeMs', nothing),
   readChanges: script('position? limit ...statuses(status)', (reply) => {
     const [changes, counts] = list(reply);

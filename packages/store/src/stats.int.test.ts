@@ -1,13 +1,16 @@
 /** The statistics of addresses, from what workers counted to the rankings. */
 import { describe, expect, it } from '@jest/globals';
 import { HOUR_MS, newAttemptRun } from '@posthorn/core';
-import { addCounts, rankAddresses, readAddressAttempts } from './index.ts';
-import { store, subscriptionIdIn } from './test-deliveries.ts';
+import { addCounts, deleteSubscription, rankAddresses, readAddressAttempts } from './index.ts';
+import { store, subscribe, subscriptionIdIn } from './test-deliveries.ts';
 
 const nowMs = Date.now();
 
 describe('the statistics of addresses', () => {
-  const counts = (addresses: [string, { succeeded: number; failed: number; totalMs: number }][]) => ({
+  type Sums = { succeeded: number; failed: number; totalMs: number };
+  const ranked = async () =>
+    (await rankAddresses(store, nowMs, [])).failing.map(({ subscriptionId }) => subscriptionId);
+  const counts = (addresses: [string, Sums][]) => ({
     succeeded: 0,
     failed: 0,
     attemptBuckets: new Map(),
@@ -18,6 +21,7 @@ describe('the statistics of addresses', () => {
   });
   it('add up, rank failing and slow addresses, and expire', async () => {
     const [a, b, c] = [subscriptionIdIn(0), subscriptionIdIn(0), subscriptionIdIn(0)];
+    for (const id of [a, b, c]) await subscribe({ id });
     await addCounts(store, counts([[a, { succeeded: 3, failed: 1, totalMs: 400 }]]), nowMs);
     await addCounts(store, counts([[a, { succeeded: 1, failed: 1, totalMs: 200 }]]), nowMs);
     await addCounts(store, counts([[b, { succeeded: 2, failed: 0, totalMs: 2_000 }]]), nowMs);
@@ -42,6 +46,7 @@ describe('the statistics of addresses', () => {
   });
   it('rank over all partitions, and load only the first 10 of each hour', async () => {
     const ids = Array.from({ length: 60 }, (_, i) => `sub_${i}`);
+    for (const id of ids) await subscribe({ id });
     const hourAgo = nowMs - HOUR_MS;
     for (const [i, id] of ids.entries()) {
       await addCounts(store, counts([[id, { succeeded: 0, failed: i + 1, totalMs: (60 - i) * (i + 1) }]]), nowMs);
@@ -65,5 +70,17 @@ describe('the statistics of addresses', () => {
     );
     // Each address has one record of each hour.
     expect(loaded).toBe(2 * 10 * 2);
+  });
+  it('rank no deleted subscription, also if its last attempts are counted later', async () => {
+    const [{ id: deleted }, { id: other }] = [await subscribe(), await subscribe()];
+    const [many, few] = [2, 1].map((failed) => ({ succeeded: 0, failed, totalMs: 10 })) as [Sums, Sums];
+    const add = () => addCounts(store, counts([[deleted, many]]), nowMs);
+    await addCounts(store, counts([[other, few]]), nowMs);
+    await add();
+    expect(await ranked()).toEqual([deleted, other]);
+    await deleteSubscription(store, deleted, nowMs, { operator: 'anna' });
+    expect(await ranked()).toEqual([other]);
+    await add();
+    expect(await ranked()).toEqual([other]);
   });
 });

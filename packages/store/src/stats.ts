@@ -197,6 +197,14 @@ export interface AddressAttempts extends Totals {
   meanMs: number | null;
 }
 
+/** The hours whose rankings `rankAddresses` reads: this one and the one before. */
+const rankedHours = (nowMs: number) => lastOf(HOUR_MS, 2, nowMs);
+
+/** The keys of the rankings of a partition that are read. */
+export function rankingKeys(prefix: string, nowMs: number): string[] {
+  return rankedHours(nowMs).flatMap((hour) => [rankingKey(prefix, 'failing', hour), rankingKey(prefix, 'slow', hour)]);
+}
+
 /**
  * The addresses with the most failed attempts, and those whose attempts take longest, in this hour and the one before:
  * of the first 10 of each hour. Adds to `unreadable` those whose attempts can't be read.
@@ -206,7 +214,7 @@ export async function rankAddresses(
   nowMs: number,
   unreadable: UnreadableRecord[],
 ): Promise<{ sinceMs: number; failing: AddressAttempts[]; slow: AddressAttempts[] }> {
-  const hours = lastOf(HOUR_MS, 2, nowMs);
+  const hours = rankedHours(nowMs);
   const rank = async (ranking: 'failing' | 'slow', rankOf: (address: AddressAttempts) => number) => {
     const ofHours = await Promise.all(
       hours.map((hour) => highest(store, (prefix) => rankingKey(prefix, ranking, hour), MAX_RANKED)),

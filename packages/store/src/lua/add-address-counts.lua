@@ -8,7 +8,8 @@
 -- in the last HEALTH_MINUTES and fewer than half of them succeeded.
 -- It ends after HEALTH_RUN successes in a row. It also ends if the last attempt and at least half of the attempts of
 -- the last HEALTH_MINUTES since its beginning succeeded. The success rate then starts anew from the next minute on.
--- Counts for an earlier url, or for a deleted subscription, do not change the health.
+-- Counts for an earlier url, or for a deleted subscription, do not change the health. A deleted subscription is not
+-- ranked: nobody would see it, and it would take the place of another one.
 -- Consoles are told of a change that may move an address in their lists: its first attempt, the beginning and the end
 -- of a failing period, and each further digit of the number of its failed attempts.
 -- Fields of the health:
@@ -127,14 +128,17 @@ end
 
 for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors, long in addresses do
   local attempts = call('HINCRBY', key, 's', succeeded) + call('HINCRBY', key, 'f', failed)
-  call('ZADD', slowKey, call('HINCRBY', key, 'm', totalMs) / attempts, subscriptionId)
+  local meanMs = call('HINCRBY', key, 'm', totalMs) / attempts
   for bucket, number in string.gmatch(long, '(%d+):(%d+)') do call('HINCRBY', key, 'd' .. bucket, number) end
   call('PEXPIRE', key, lifeMs)
-  if failed ~= '0' then call('ZINCRBY', rankingKey, failed, subscriptionId) end
   local subscription = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'url')
-  if subscription[1] and subscription[1] ~= DELETED and subscription[2] == url then
-    keepHealth(subscriptionId, tonumber(succeeded), tonumber(failed), tonumber(failedInARow), tonumber(succeededInARow),
-      firstFailedAtMs, lastSucceededAtMs, errors)
+  if subscription[1] and subscription[1] ~= DELETED then
+    call('ZADD', slowKey, meanMs, subscriptionId)
+    if failed ~= '0' then call('ZINCRBY', rankingKey, failed, subscriptionId) end
+    if subscription[2] == url then
+      keepHealth(subscriptionId, tonumber(succeeded), tonumber(failed), tonumber(failedInARow),
+        tonumber(succeededInARow), firstFailedAtMs, lastSucceededAtMs, errors)
+    end
   end
 end
 call('PEXPIRE', rankingKey, lifeMs)

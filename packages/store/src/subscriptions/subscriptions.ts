@@ -22,6 +22,7 @@ import { decodeCameBack, encodeCameBack } from '../deliveries/responses.ts';
 import { announceTopics, readVersions, topicsStep } from '../events/matcher.ts';
 import { prefixOfSubscription, RESUMING, subscriptionKey } from '../keys.ts';
 import { fieldList, runScript } from '../scripts.ts';
+import { rankingKeys } from '../stats.ts';
 import type { Store } from '../store.ts';
 
 /** Each concurrent save costs a call one try, so this many concurrent calls always succeed. */
@@ -205,6 +206,7 @@ export async function deleteSubscription(
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: { ...by, action: 'subscription.deleted', subscriptionId: id },
+    rankings: rankingKeys(prefix, nowMs).map((key) => ({ key })),
   });
   // Also if it is gone: a first try whose reply was lost may have deleted it.
   await afterChange(`The subscription is deleted. ${NOT_ANNOUNCED}`, announceTopics(store, prefix));
