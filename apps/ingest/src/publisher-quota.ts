@@ -56,7 +56,7 @@ export function createPublisherQuota(options: {
   let capacityReadAtMs = Number.NEGATIVE_INFINITY;
   new Gauge({
     name: 'posthorn_publisher_stored_bytes',
-    help: 'Estimate of what a publisher has stored in Redis within the retention',
+    help: 'Estimate of what a publisher has stored in Redis within the retention. Up to a minute old in a process that stores nothing for it: take the maximum',
     labelNames: ['publisher'],
     registers: [options.registry],
     collect() {

@@ -32,11 +32,15 @@ export function createWorkerMetrics(registry: Registry) {
   });
   const lateness = new Histogram({
     name: 'posthorn_retry_lateness_seconds',
-    help: 'From the time at which a retry was due to its start, also if it was overdue and released at RELEASE_RATE',
+    help: 'From the time at which a retry was due to its start, also if it was overdue and released at RELEASE_RATE; of deliveries that were not held meanwhile',
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200],
     registers,
   });
-  const failed = counter('posthorn_deliveries_failed_total', 'Deliveries that failed for good, by reason', ['reason']);
+  const failed = counter(
+    'posthorn_deliveries_failed_total',
+    'Deliveries that failed at their last attempt, by its error. Those that end without one, as expired for example, are not counted',
+    ['reason'],
+  );
   const paused = counter('posthorn_addresses_paused_total', 'Addresses paused after consecutive failures');
   const notices = counter(
     'posthorn_notices_total',

@@ -23,7 +23,9 @@ const attemptsSchema = z
   .strictObject({
     ...attemptCounts,
     attempt_ms: percentiles.describe('Durations of attempts'),
-    arrival_ms: percentiles.describe('From the acceptance of an event to its successful attempt'),
+    arrival_ms: percentiles.describe(
+      'From the acceptance of an event (of a replay: from its creation) to its successful attempt',
+    ),
     series: seriesSchema,
   })
   .meta({ id: 'Attempts' });
@@ -161,7 +163,9 @@ export const overviewSchema = z
       .strictObject({ used_bytes: count.nullable(), capacity_bytes: count.nullable() })
       .describe('What Redis uses and may use, all masters together; null if it does not say'),
     writes_refused: z.string().nullable().describe('Why Redis refuses writes, in its own words; null if it takes them'),
-    last_hour: attemptsSchema.describe('Minute by minute'),
+    last_hour: attemptsSchema.describe(
+      'Minute by minute, by when workers report attempts: every 2 s. A worker that is killed takes what it has not reported with it',
+    ),
     last_day: attemptsSchema.describe('Hour by hour'),
     rules: z
       .strictObject({

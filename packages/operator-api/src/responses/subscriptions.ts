@@ -20,7 +20,9 @@ const healthSchema = z
         'From attempts. failing: 10 attempts in a row failed, or under half of the last 15 minutes succeeded (of 10 or more). It ends after 10 successes in a row, or with a success once half succeed',
       ),
     failing_since: instant.nullable(),
-    failed_in_a_row: count.describe('Failed attempts since the last successful one'),
+    failed_in_a_row: count.describe(
+      'Failed attempts since the last successful one. An estimate: where several workers attempt, those within 2 s of that one may be missing',
+    ),
     recent: z.strictObject({ attempts: count, succeeded: count }).describe('The last 15 minutes'),
     last_succeeded_at: instant.nullable(),
     error: addressErrorSchema.nullable().describe('The most frequent error since the address was last well'),
