@@ -1,6 +1,6 @@
--- Marks a subscription as deleted and removes it from all indexes and `rankings`; maintenance ends its deliveries. It is
--- one script so that no event matches a subscription that is half deleted. `deletion` identifies this call: sent again
--- because the reply was lost, it changes nothing and returns 1. Returns 1, or 0 if there is no such subscription.
+-- Marks a subscription as deleted and removes it from all indexes and `rankings`; maintenance ends its deliveries. It
+-- is one script so that no event matches a subscription that is half deleted. `deletion` identifies this call: sent
+-- again because the reply was lost, it changes nothing and returns 1. Returns 1, or 0 if there is no such subscription.
 --@include audit
 --@include announce
 

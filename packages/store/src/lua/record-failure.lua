@@ -5,8 +5,8 @@
 -- It is one script so that each attempt is recorded and counted once, even if it is sent again or two workers report
 -- it: the number of recorded attempts must be `number` - 1. Sent again because the reply was lost, it returns what it
 -- returned before, so that the attempt is still logged and counted.
--- Returns {'recorded', 'repeated' (another attempt has this number) or 'over' (the delivery has ended); 1 if this paused
--- the address; deliveries parked at the address}.
+-- Returns {'recorded', 'repeated' (another attempt has this number) or 'over' (the delivery has ended); 1 if this
+-- paused the address; deliveries parked at the address}.
 --@include notify
 --@include delivery-key
 --@include status

@@ -7,8 +7,8 @@
 -- With a `laneToken`, parked deliveries of the same address may be taken, oldest first: up to `parkedFirst` instead of
 -- a job from the queue; or, if `parkedFirst` is empty, one, and only if the queue has no job for this worker. Returns
 -- {for each success {'recorded', 'repeated' (another attempt has this number) or 'over' (the delivery has ended);
--- deliveries parked at the address; code of endJob; next job or false; jobs of parked deliveries}; addresses whose deliveries were
--- parked}.
+-- deliveries parked at the address; code of endJob; next job or false; jobs of parked deliveries}; addresses whose
+-- deliveries were parked}.
 --@include count-parked
 --@include delivery-key
 --@include succeed
