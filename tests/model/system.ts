@@ -125,6 +125,7 @@ export class System {
     replays: new Map(),
     operation: () => undefined,
     triedNow: new Set(),
+    recorded: new Map(),
     pauses: 0,
   };
   /** Requests that receivers have not responded to yet, oldest first. */

@@ -18,7 +18,7 @@ export type CountEvents = (publisher: string, status: number, count?: number) =>
 export function createEventCounts(registry: Registry, publishers: readonly string[]): CountEvents {
   const events = new Counter({
     name: 'posthorn_ingest_events_total',
-    help: 'Events of known publishers, also those in batches, by publisher and by status of the response or of the result. Without those of calls that are refused before their events are looked at: too large, not JSON, overload',
+    help: 'Events of known publishers, also those in batches, by publisher and by status of the response or of the result. Without those of calls that are refused before their events are looked at, for example since they are too large',
     labelNames: ['status', 'publisher'],
     registers: [registry],
   });
