@@ -185,7 +185,7 @@ describe('recordSuccess', () => {
     await make();
     const job = await take('one');
     expect(await succeed(job, 'one')).toMatchObject({ kind: 'recorded', code: 0, next: undefined });
-    expect(await succeed(job, 'one')).toMatchObject({ kind: 'over', code: -1 });
+    expect(await succeed(job, 'one')).toMatchObject({ kind: 'recorded', code: -1 });
     expect((await loadOne(job.deliveryId)).attemptCount).toBe(1);
   });
 
