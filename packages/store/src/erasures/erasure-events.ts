@@ -15,6 +15,7 @@ import {
 import { Cluster } from 'ioredis';
 import { decodeNamed, loadReadable, separate, UnreadableRecord } from '../decode-named.ts';
 import { loadDeliveries } from '../deliveries/delivery-record.ts';
+import { readDue } from '../due.ts';
 import { deliveryIdsOf } from '../events/deliveries-of-event.ts';
 import type { StoredEvent } from '../events/event-record.ts';
 import { loadExactly, parsingWeight, prefixOfEvent, refsOf } from '../events/events.ts';
@@ -215,12 +216,8 @@ export async function unreadableToRetry(
   if (!scanningPartitions(store).includes(partition)) return [];
   const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
   const dueMs = UNREADABLE_FROM_MS + nowMs;
-  const due = await Promise.all([
-    store.redis.zrangebyscore(key, UNREADABLE_FROM_MS, dueMs, 'LIMIT', 0, EVENTS_AT_ONCE),
-    // Noted by a worker whose clock was ahead.
-    store.redis.zrangebyscore(key, `(${dueMs + RETRY_UNREADABLE_MS}`, '+inf', 'LIMIT', 0, EVENTS_AT_ONCE),
-  ]);
-  return due.flat().map(refOfMember);
+  const ahead = [`(${dueMs + RETRY_UNREADABLE_MS}`, '+inf'] as const;
+  return (await readDue(store, key, [UNREADABLE_FROM_MS, dueMs], ahead, EVENTS_AT_ONCE)).map(refOfMember);
 }
 
 /**
@@ -360,8 +357,6 @@ export async function eventsToErase(
   limit: number,
 ): Promise<EventRef[]> {
   const key = keys.erasureEventsKey(keys.partitionPrefix(store, partition), id);
-  const read = (from: number | string, to: number | string) =>
-    store.redis.zrangebyscore(key, from, to, 'LIMIT', 0, limit);
-  const due = await Promise.all([read('-inf', nowMs), read(`(${nowMs + LONGEST_WAIT_MS}`, `(${UNREADABLE_FROM_MS}`)]);
-  return due.flat().slice(0, limit) as EventRef[];
+  const ahead = [`(${nowMs + LONGEST_WAIT_MS}`, `(${UNREADABLE_FROM_MS}`] as const;
+  return (await readDue(store, key, ['-inf', nowMs], ahead, limit)).slice(0, limit) as EventRef[];
 }

@@ -12,6 +12,7 @@ import {
   topicsOfEvent,
 } from '@posthorn/core';
 import { readNamed } from '../decode-named.ts';
+import { readDue } from '../due.ts';
 import { eventKey, fanningOutKey, partitionPrefix, topicKey } from '../keys.ts';
 import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
 import { type EventRecord, runScript } from '../scripts.ts';
@@ -68,13 +69,9 @@ export async function interruptedFanOuts(
   limit: number,
 ): Promise<EventRef[]> {
   const key = fanningOutKey(partitionPrefix(store, partition));
-  const read = (from: number | '-inf', to: number | '+inf') =>
-    store.redis.zrangebyscore(key, from, to, 'LIMIT', 0, limit);
-  const found = await Promise.all([
-    read('-inf', nowMs - INTERRUPTED_AFTER_MS),
-    read(nowMs + INTERRUPTED_AFTER_MS, '+inf'),
-  ]);
-  return found.flat().slice(0, limit) as EventRef[];
+  const [beforeMs, afterMs] = [nowMs - INTERRUPTED_AFTER_MS, nowMs + INTERRUPTED_AFTER_MS];
+  const found = await readDue(store, key, ['-inf', beforeMs], [afterMs, '+inf'], limit);
+  return found.slice(0, limit) as EventRef[];
 }
 
 /**
