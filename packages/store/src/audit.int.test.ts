@@ -13,4 +13,7 @@ it('has the time of each entry, in the order in which they were written, also af
   for (const { atMs, ...entry } of written) await appendAudit(store, entry, atMs);
   const { items } = await listAudit(store, {}, { limit: 10 }, time.nowMs);
   expect(items.toReversed()).toMatchObject(written);
+  const between = { fromMs: time.nowMs + 1_000, toMs: time.nowMs + 2_000 };
+  const found = await listAudit(store, between, { limit: 10 }, time.nowMs);
+  expect(found.items.toReversed()).toMatchObject([written[2], written[4]]);
 });

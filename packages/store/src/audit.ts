@@ -1,5 +1,5 @@
 /** The audit trail in Redis: one stream per partition, written in one step with the change, read newest first. */
-import type { AuditActor, AuditEntry } from '@posthorn/core';
+import { type AuditActor, type AuditEntry, DAY_MS } from '@posthorn/core';
 import { decodeNamed } from './decode-named.ts';
 import { auditKey, partitionPrefix } from './keys.ts';
 import {
@@ -48,6 +48,8 @@ export async function listAudit(
   };
   const { subscriptionId, operator, action, target, actor } = filter;
   const isWanted = (entry: AuditRecord) =>
+    range.fromMs <= entry.atMs &&
+    entry.atMs <= range.toMs &&
     matches(entry, { subscriptionId, operator, action }) &&
     (target === undefined || targetsOf(entry).includes(target)) &&
     (actor === undefined || actor === (entry.operator === null ? 'posthorn' : 'operator'));
@@ -59,10 +61,20 @@ function targetsOf({ subscriptionId, deliveryId, replayId, detail }: AuditRecord
   return [subscriptionId, deliveryId, replayId, detail?.new_delivery_id, detail?.erasure_id];
 }
 
-/** The entries of all partitions' streams, newest first. The item of a candidate is its id and its JSON. */
+/**
+ * How long after its time an entry may stand in its stream: it follows one of a process whose clock was ahead, and one
+ * that is wrong by more than a day writes nothing.
+ */
+const MAX_LATE_MS = DAY_MS;
+
+/**
+ * The entries of all partitions' streams, newest first, with some after the range. The item of a candidate is its id
+ * and its JSON.
+ */
 function auditSource(store: Store, range: { fromMs: number; toMs: number }): Source {
   const read: Source['read'] = async (after, count) => {
-    const start = Math.min(range.toMs, after?.ms ?? range.toMs);
+    const newest = range.toMs + MAX_LATE_MS;
+    const start = Math.min(newest, after?.ms ?? newest);
     const parts = await Promise.all(
       allPartitions(store).map(async (partition) => {
         const from = after && start === after.ms ? `${after.ms}-${Number(after.id.split('-')[0])}` : `${start}`;
