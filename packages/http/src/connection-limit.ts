@@ -1,21 +1,19 @@
 /** Limits the connections per client, so that one client cannot use all of them. */
 import type { Server } from 'node:http';
 import { BlockList, isIPv6, type Socket } from 'node:net';
-import type { SharedSettings } from '@posthorn/runtime';
 import { Counter, type Registry } from 'prom-client';
 import { ipNetwork } from './ip-network.ts';
 
 const REFUSED = 'posthorn_connections_refused_total';
 
 /**
- * Closes and counts connections that exceed `MAX_CLIENT_CONNECTIONS` of their client: an IPv4 address or the /64 of an
- * IPv6 address. The limit does not apply to `TRUSTED_PROXIES`, because a proxy connects for all of its clients. Several
- * servers of a process may share the counter. The listener runs before other `connection` listeners.
+ * Closes and counts connections that exceed the `max` of their client: an IPv4 address or the /64 of an IPv6 address.
+ * It does not apply where `isProxy`, because a proxy connects for all of its clients. Several servers of a process may
+ * share the counter. The listener runs before other `connection` listeners.
  */
 export function limitConnections(
   server: Server,
-  settings: Pick<SharedSettings, 'MAX_CLIENT_CONNECTIONS' | 'TRUSTED_PROXIES'>,
-  registry: Registry,
+  { max, isProxy, registry }: { max: number; isProxy: (socket: Socket) => boolean; registry: Registry },
 ): void {
   const refused = (registry.getSingleMetric(REFUSED) ??
     new Counter({
@@ -26,7 +24,6 @@ export function limitConnections(
     })) as Counter<'reason'>;
   // Samples of 0 from the first scrape on: otherwise the first refusals would not show as an increase.
   for (const reason of ['client_limit', 'process_limit']) refused.inc({ reason }, 0);
-  const isProxy = proxyTest(settings.TRUSTED_PROXIES);
   const open = new Map<string, number>();
   server.on('drop', () => refused.inc({ reason: 'process_limit' }));
   server.prependListener('connection', (socket) => {
@@ -35,7 +32,7 @@ export function limitConnections(
     if (remoteAddress === undefined || isProxy(socket)) return;
     const client = ipNetwork(remoteAddress);
     const count = (open.get(client) ?? 0) + 1;
-    if (count > settings.MAX_CLIENT_CONNECTIONS) {
+    if (count > max) {
       refused.inc({ reason: 'client_limit' });
       socket.resetAndDestroy();
       return;

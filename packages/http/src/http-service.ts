@@ -131,8 +131,9 @@ export function createHttpService(
   server.timeout = SOCKET_TIMEOUT_MS;
   const connections = handleInOrder(server, listener);
   server.maxConnections = MAX_CONNECTIONS;
-  limitConnections(server, settings, registry);
-  if (settings.TRUSTED_PROXIES.length > 0) keepForProxies(server, proxyTest(settings.TRUSTED_PROXIES));
+  const isProxy = proxyTest(settings.TRUSTED_PROXIES);
+  limitConnections(server, { max: settings.MAX_CLIENT_CONNECTIONS, isProxy, registry });
+  if (settings.TRUSTED_PROXIES.length > 0) keepForProxies(server, isProxy);
   let stopping: Promise<void> | undefined;
   server.prependListener('request', (_request, response) => {
     if (stopping) response.setHeader('Connection', 'close');
