@@ -120,7 +120,7 @@ describe('tracing', () => {
     const collector = await ownCollector();
     const apps = await ownApps(ownEnv({ RETRY_DELAYS: '1ms', ...tracingTo(collector) }));
     const to = await ownReceiver((request, response) => response.writeHead(isDelivery(request) ? 500 : 200).end());
-    const { id: subscriptionId, secret } = await apps.subscribe(`${to.url}?token=word-in-the-query`);
+    const { id: subscriptionId, secret } = await apps.subscribe(`${to.url}/word-in-the-path?token=word-in-the-query`);
     const event = sampleEvent({ data: { id: 'word-in-the-payload', status: 'approved' } });
     const { body } = await publishWithin(apps.ingestUrl, TRACEPARENT, '/v1/events', event);
     const [failed] = await eventually('the delivery to fail', async () => {
@@ -164,7 +164,7 @@ describe('tracing', () => {
         'messaging.system': 'posthorn',
         'messaging.message.id': body.id,
         'http.request.method': 'POST',
-        'url.full': to.url,
+        'url.full': new URL('/', to.url).href,
         'server.address': '127.0.0.1',
         'server.port': to.port,
         'posthorn.subscription.id': subscriptionId,
@@ -205,6 +205,7 @@ describe('tracing', () => {
     }
     const exported = Buffer.concat(collector.requests.map((request) => request.body)).toString('latin1');
     for (const text of [
+      'word-in-the-path',
       'word-in-the-query',
       PUBLISHER_KEY,
       OPERATOR_TOKEN,

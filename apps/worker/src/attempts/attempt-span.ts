@@ -61,8 +61,8 @@ function attributesOfUrl(text: string): Record<string, string | number> {
   const url = URL.parse(text);
   if (!url) return {};
   return {
-    // Leaves out what may be secret: user, password, query.
-    'url.full': `${url.origin}${url.pathname}`,
+    // Leaves out what may be secret: user, password, path, query. The log has no url either.
+    'url.full': `${url.origin}/`,
     'server.address': url.hostname,
     'server.port': url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
   };
