@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { createPublisher, type PublishedEvent } from '@posthorn/client';
+import { type Accepted, createPublisher, type PublishedEvent } from '@posthorn/client';
 import { useNoProxyForLoopback } from '@posthorn/core';
 import { buildPage } from '../build-page.ts';
 import { dataDir, explainFileError, prepareFolder } from '../folder.ts';
@@ -79,8 +79,9 @@ async function main(): Promise<void> {
   const arrived = new Promise<Received>((resolve) => {
     first = resolve;
   });
-  const eventId = await publishExample(urls.ingest, state.publisherKey);
-  const delivery = await Promise.race([arrived, wait(DELIVERY_LIMIT_MS, undefined, { ref: false })]);
+  const { id: eventId, deliveries } = await publishExample(urls.ingest, state.publisherKey);
+  const delivery =
+    deliveries > 0 ? await Promise.race([arrived, wait(DELIVERY_LIMIT_MS, undefined, { ref: false })]) : undefined;
   first = undefined;
   if (delivery) showDelivery(delivery);
   else
@@ -154,12 +155,11 @@ async function startApps(redisUrl: string, state: DemoState, ports: Record<AppNa
   );
 }
 
-/** Resolves with the id of the event. */
-async function publishExample(ingestUrl: string, key: string): Promise<string> {
+async function publishExample(ingestUrl: string, key: string): Promise<Accepted> {
   const publisher = createPublisher({ url: ingestUrl, key });
-  const { id } = await publisher.publish(exampleEvent);
+  const accepted = await publisher.publish(exampleEvent);
   await publisher.close();
-  return id;
+  return accepted;
 }
 
 const exampleEvent: PublishedEvent = {
