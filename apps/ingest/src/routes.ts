@@ -38,7 +38,11 @@ const BATCH_CONCURRENCY = 100;
 
 const acceptedFields = {
   id: z.string(),
-  duplicate: z.boolean().describe('The same event was accepted before'),
+  duplicate: z
+    .boolean()
+    .describe(
+      'The same event was accepted before; seldom also for its first call, if a reply from the storage to that was lost',
+    ),
   deliveries: z.int().min(0),
 };
 const acceptedSchema = z.strictObject(acceptedFields).meta({ id: 'Accepted' });
@@ -105,7 +109,8 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     description:
       'The response comes when the event and all its deliveries are stored. After 429, 503 or no response, publish the event again under the same id, ' +
       'not before `Retry-After` has passed: it is delivered once. Posthorn knows an id for as long as the event is kept: `RETENTION_SUCCEEDED` (7 days by default) after it was accepted or its last ' +
-      'delivery succeeded, at least `RETENTION` (30 days) if a delivery has not. After that, the same id is a new event.',
+      'delivery succeeded, at least `RETENTION` (30 days) if a delivery has not. After that, the same id is a new event. ' +
+      'Receivers get `data` as compact JSON, with each value as it was sent. In an object, keys that are whole numbers come first, in rising order; of a repeated key only the last value is kept.',
     body: publishedEventSchema,
     checksBody: true,
     maxBodyBytes: context.maxEventBytes,
