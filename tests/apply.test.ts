@@ -129,6 +129,20 @@ it('names the line of each mistake and changes nothing', async () => {
   expect(await stored()).toEqual([]);
 });
 
+it('refuses a secret of the environment before it changes anything, also in a dry run', async () => {
+  const file = [
+    { key: 'acme', url: to.url },
+    { key: 'beta', url: to.url, secret_env: 'BETA_SECRET' },
+  ];
+  for (const options of [[], ['--dry-run']]) {
+    const [url, args, , input] = command(file, options);
+    const { code, err } = await runPosthorn(url, args, { BETA_SECRET: 'ends-with-a-line-break\n' }, input);
+    expect([code, err]).toEqual([1, expect.stringMatching(/^BETA_SECRET, the secret_env of beta, .*\.\n$/)]);
+    expect(err).not.toContain('line-break');
+  }
+  expect(await stored()).toEqual([]);
+});
+
 it('takes a subscription for deleted that another run has deleted meanwhile', async () => {
   await apply([
     { key: 'acme', url: `${to.url}/acme` },

@@ -1,7 +1,7 @@
 /** The command `apply`: makes the subscriptions what a file says. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
-import { subscriptionIdOfKey } from '@posthorn/core';
+import { OWN_SECRET, subscriptionIdOfKey } from '@posthorn/core';
 import { type Subscription, subscriptionSchema, subscriptionWithSecretSchema } from '@posthorn/operator-api';
 import { type Change, doubledEvents, planChanges } from './apply-plan.ts';
 import { type Client, unreadableText } from './client.ts';
@@ -230,6 +230,10 @@ function readSecrets(wanted: readonly Wanted[]): Map<Wanted, string> {
     const secret = Object.hasOwn(process.env, entry.secret_env) ? process.env[entry.secret_env] : undefined;
     if (!secret)
       throw new UserError(`${entry.secret_env} is not set; ${entry.key ?? entry.id} names it as its secret_env.`);
+    if (!OWN_SECRET.test(secret))
+      throw new UserError(
+        `${entry.secret_env}, the secret_env of ${entry.key ?? entry.id}, must be 16 to 256 printable ASCII characters without spaces or line breaks.`,
+      );
     secrets.set(entry, secret);
   }
   return secrets;
