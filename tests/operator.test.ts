@@ -189,6 +189,9 @@ describe('the operator API', () => {
       const answer = await on.operate(method, path, method === 'PATCH' ? { description: 'x' } : undefined);
       expect([method, path, answer.status, answer.body.code]).toEqual([method, path, 404, 'not_found']);
     }
+    expect((await on.operate('GET', '/v1/events/evt_none')).body.detail).toMatch(
+      /^There is no such event, or .*expired/,
+    );
   });
   it('answers 401 without a token', async () => {
     for (const path of ['/v1/subscriptions', '/v1/deliveries', '/v1/nothing', '/queues']) {

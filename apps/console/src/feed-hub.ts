@@ -115,7 +115,11 @@ export class FeedHub<T> {
   #admit(operator: string): void {
     const own = this.#operators.filter((other) => other === operator).length;
     if (own >= MAX_LISTENERS_OF_OPERATOR || this.#operators.length >= MAX_LISTENERS)
-      throw new AppError('too_many_requests', 'Too many live streams are open.', { retryAfterS: 5 });
+      throw new AppError(
+        'too_many_requests',
+        `Too many live streams are open: an operator may have ${MAX_LISTENERS_OF_OPERATOR} on a console, all together ${MAX_LISTENERS}. Close a page of the live tail, or end a "posthorn tail" or "listen".`,
+        { retryAfterS: 5 },
+      );
     if (this.stopping.aborted)
       throw new AppError('stopping', 'This console is stopping. Connect again.', { retryAfterS: 1 });
     this.#operators.push(operator);

@@ -2,11 +2,11 @@
 import type { deliveriesQuerySchema, tryNowSchema } from '@posthorn/operator-api';
 import { type DeliveryFilter, loadDeliveries, type Store, type StoredDelivery } from '@posthorn/store';
 import type { z } from 'zod';
-import { missing } from './missing.ts';
+import { missingOrExpired } from './missing.ts';
 
 /** Resolves with a delivery. Throws `AppError` `not_found`. */
 export async function findDelivery(store: Store, id: string): Promise<StoredDelivery> {
-  const [delivery = missing('delivery')] = await loadDeliveries(store, [id]);
+  const [delivery = missingOrExpired('delivery')] = await loadDeliveries(store, [id]);
   return delivery;
 }
 

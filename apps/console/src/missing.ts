@@ -5,3 +5,8 @@ import { AppError } from '@posthorn/core';
 export function missing(what: string): never {
   throw new AppError('not_found', `There is no such ${what}.`);
 }
+
+/** The same for what is kept only for a time. */
+export function missingOrExpired(what: 'event' | 'delivery'): never {
+  missing(`${what}, or it has expired (RETENTION, RETENTION_SUCCEEDED)`);
+}

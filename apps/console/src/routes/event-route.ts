@@ -4,7 +4,7 @@ import type { Api } from '@posthorn/http';
 import * as schemas from '@posthorn/operator-api';
 import { findEvents, listDeliveries } from '@posthorn/store';
 import type { ConsoleContext } from '../context.ts';
-import { missing } from '../missing.ts';
+import { missingOrExpired } from '../missing.ts';
 import { nameUnreadable, serializeEvent } from '../serialize.ts';
 
 /** Most deliveries returned with an event; `GET /v1/deliveries?event_id=` returns all, paginated. */
@@ -25,7 +25,7 @@ export function eventRoute(api: Api, context: ConsoleContext): void {
       const stored = query.environment
         ? inEnvironment(query.environment)
         : (inEnvironment('production') ?? inEnvironment('sandbox'));
-      if (!stored) missing('event');
+      if (!stored) missingOrExpired('event');
       const { environment } = stored.event;
       const request = { limit: MAX_DELIVERIES_WITH_EVENT, leaveOutUnreadable: true };
       const { items, unreadable } = await listDeliveries(store, { eventId: id, environment }, request);
