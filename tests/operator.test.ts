@@ -209,7 +209,7 @@ describe('the operator API', () => {
     const changed = await strict.operate('PATCH', `/v1/subscriptions/${body.id}`, { environment: 'both' });
     expect(changed.status).toBe(422);
     expect(changed.body.errors).toEqual([
-      { path: 'environment', message: 'Events of this environment go to https addresses only.' },
+      { path: 'environment', message: 'Events of this environment go to https addresses only (REQUIRE_HTTPS).' },
     ]);
   });
 });

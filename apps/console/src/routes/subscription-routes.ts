@@ -264,5 +264,5 @@ function checkAddress(
   if (!check.ok) throw refusal('url', check.message);
   const needsHttps = requireHttps === 'always' || (requireHttps === 'production' && environment !== 'sandbox');
   if (needsHttps && check.url.protocol !== 'https:')
-    throw refusal(sent, 'Events of this environment go to https addresses only.');
+    throw refusal(sent, 'Events of this environment go to https addresses only (REQUIRE_HTTPS).');
 }
