@@ -212,7 +212,8 @@ describe('a batch', () => {
       403,
     );
     // More than are left of the ten of this second.
-    expect((await own.publishBatch(Array.from({ length: 20 }, () => sampleEvent()))).status).toBe(429);
+    const limited = await own.publishBatch(Array.from({ length: 20 }, () => sampleEvent()));
+    expect([limited.status, limited.body.detail]).toEqual([429, expect.stringContaining('(PUBLISHER_RATE_LIMIT)')]);
     await eventually('new metrics', async () => (await counts())['429'] === 20);
     expect(await counts()).toEqual({ ...none, 200: 1, 202: 3, 409: 2, 422: 2, 429: 20 });
     expect(await counts('sandbox-only')).toEqual({ ...none, 403: 1 });

@@ -64,7 +64,7 @@ describe('a replay', () => {
     const failed = await eventually('it to fail', async () => (await own.deliveries('status=failed'))[0]);
     aheadMs = Date.parse(failed.replayable_until) - Date.now() + 1;
     const late = await own.operate('POST', `/v1/deliveries/${failed.id}/replay`);
-    expect([late.status, late.body.detail]).toEqual([409, 'It failed too long ago to be replayed.']);
+    expect([late.status, late.body.detail]).toEqual([409, 'It failed too long ago to be replayed (RETENTION).']);
   });
 });
 

@@ -82,7 +82,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       redis: store.redis,
       keyPrefix: `${settings.KEY_PREFIX}:limit:operator`,
       perSecond: settings.OPERATOR_RATE_LIMIT,
-      message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second.`,
+      message: `An operator may make ${settings.OPERATOR_RATE_LIMIT} calls a second (OPERATOR_RATE_LIMIT).`,
     }),
   );
   const context = consoleContext({ settings, store, jobQueues, operators, tracing, clock, logger });

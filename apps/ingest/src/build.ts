@@ -113,7 +113,7 @@ function publisherContext(
       redis: store.redis,
       keyPrefix: `${settings.KEY_PREFIX}:limit:publisher`,
       perSecond: settings.PUBLISHER_RATE_LIMIT,
-      message: `This publisher may publish ${settings.PUBLISHER_RATE_LIMIT} events a second.`,
+      message: `This publisher may publish ${settings.PUBLISHER_RATE_LIMIT} events a second (PUBLISHER_RATE_LIMIT).`,
     }),
   };
 }

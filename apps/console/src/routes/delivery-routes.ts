@@ -22,7 +22,7 @@ import { tryNowRoutes } from './try-now-routes.ts';
 const refusals: Record<ReplayRefusal, string> = {
   gone: 'This delivery no longer exists.',
   not_failed: 'Only a failed delivery can be replayed.',
-  too_late: 'It failed too long ago to be replayed.',
+  too_late: 'It failed too long ago to be replayed (RETENTION).',
   erased: 'Its payload has been erased.',
   not_active: `${notActive('Its address')}.`,
 };
