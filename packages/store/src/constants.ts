@@ -172,7 +172,7 @@ export const CONSTANTS: Readonly<Record<string, string | number>> = {
   ...words('KEY_', keys.LANES, (lane) => key(keys.laneKey('', lane, ''))),
   ...words('KEY_RELEASE_', keys.LANES, (lane) => key(keys.laneIndexKey('', lane))),
   /** Keys of the deliveries with one status. `DELIVERY_INDEXES` has all of them by status, without the prefix. */
-  ...words('INDEX_', ['pending', 'waiting_for_retry', 'held', 'succeeded'], (name) => key(keys.byStatusKey('', name))),
+  ...words('INDEX_', DELIVERY_STATUSES, (name) => key(keys.byStatusKey('', name))),
   DELIVERY_FIELDS: DELIVERY_FIELDS.map(text).join(', '),
   ADDRESS_FIELDS: ADDRESS_FIELDS.map(text).join(', '),
   DELIVERY_INDEXES: `{${DELIVERY_STATUSES.map((name) => `[${status(name)}] = '${keys.byStatusKey('', name)}'`).join(', ')}}`,

@@ -72,9 +72,9 @@ local _, problem = pcall(function()
         if not kept then
           -- Everything below uses the keys of this partition.
           prefix = deliveryHome ~= '' and deliveryHome or home
-          local state = make(subscriptionId, deliveryId, event, deliveryHome ~= '' and partition, kind, nowMs, oldestMs, lifeMs, '', fields)
+          local state, jobId = make(subscriptionId, deliveryId, event, deliveryHome ~= '' and partition, kind, nowMs, oldestMs, lifeMs, '', fields)
           if state == 'pending' then
-            addFirstJob(deliveryId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, true)
+            addFirstJob(jobId, subscriptionId, storedFormat < COMPACT_FORMAT and event, nowMs, true)
           elseif state == 'none' and asJoint then
             call('HSET', key, 'k', kind, 'c', nowMs, unpack(fields))
             call('PEXPIREAT', key, expiresAtMs)

@@ -9,8 +9,8 @@ local added = {}
 -- Makes the first job of a delivery in the partition of `prefix`, which may be another one in each call. `addToQueues`
 -- puts the job into the queue. If `event` is false, the job has no data: since stored format 2 the event is only in the
 -- delivery's record. Does not change an existing job. With `isNew` the delivery has just been made, so there is none.
-local function addFirstJob(deliveryId, subscriptionId, event, nowMs, isNew)
-  local key = KEY_QUEUE .. deliveryId
+local function addFirstJob(jobId, subscriptionId, event, nowMs, isNew)
+  local key = KEY_QUEUE .. jobId
   if not isNew and call('EXISTS', key) == 1 then return end
   call('HSET', key, 'name', subscriptionId, 'timestamp', nowMs)
   if event then call('HSET', key, 'data', '{"event_id":"' .. event .. '"}') end
@@ -20,7 +20,7 @@ local function addFirstJob(deliveryId, subscriptionId, event, nowMs, isNew)
     added[prefix] = ids
     added[#added + 1] = ids
   end
-  ids[#ids + 1] = deliveryId
+  ids[#ids + 1] = jobId
 end
 
 -- Wakes a worker even if the queue is paused or has as many active jobs as operators allow: the worker finds that out

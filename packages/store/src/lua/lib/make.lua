@@ -55,9 +55,10 @@ local function countIfAnyParked(sub)
   return mayBeParked[prefix] and countParked(sub) or 0
 end
 
--- Makes a delivery that does not exist yet. Returns 'pending' (the caller must add its first job), 'held',
--- 'without_first_job' (it is parked), or 'none' (its subscription is gone, nothing was made). `fields`: names and
--- values to add to a joint record. `eventPartition`: the number of the event's partition, or false if it is this one.
+-- Makes a delivery. One that exists is replaced: it has outlived an event that had the same id. Returns 'pending' (the
+-- caller must add its first job), 'held', 'without_first_job' (it is parked), or 'none' (its subscription is gone,
+-- nothing was made); and the id of the first job. `fields`: names and values to add to a joint record.
+-- `eventPartition`: the number of the event's partition, or false if it is this one.
 local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeMs, replayOf, fields)
   local status = statuses[sub]
   if status == nil then
@@ -75,8 +76,15 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
     more[#more + 1] = 'p'
     more[#more + 1] = eventPartition
   end
-  -- These fields come first because they are read most: Redis searches a compact hash from its beginning.
-  call('HSET', deliveryKey(id), 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more))
+  local key, jobId = deliveryKey(id), id
+  -- These fields come first because they are read most: Redis searches a compact hash from its beginning. If one was
+  -- there, so was the delivery.
+  while call('HSET', key, 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more)) < 5 + #more / 2 do
+    -- Included here because it is rarely needed, and each run of a script has to define its functions.
+--@include forget
+    forget(id, sub)
+    jobId = id .. '.' .. call('HGET', key, 'g')
+  end
   addToIndex(st == PENDING and INDEX_PENDING or INDEX_HELD, nowMs, id)
   -- The beginning of the id follows from the subscription, which is in the stream's key.
   addToStream(sub, nowMs, oldestMs, lifeMs, storedFormat >= COMPACT_FORMAT and string.sub(id, DELIVERY_PREFIX + 1) or id)
@@ -87,7 +95,7 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
   -- If many deliveries of the address already wait for a slot, another job in the queue would only delay other
   -- addresses.
   local count = countIfAnyParked(sub)
-  if count < PARK_NEW_FROM then return 'pending' end
+  if count < PARK_NEW_FROM then return 'pending', jobId end
   call('ZADD', KEY_PARKED .. sub, nowMs, id)
   parkedCounts[KEY_PARKED .. sub] = count + 1
   return 'without_first_job'
