@@ -114,7 +114,7 @@ export const commands: fc.Arbitrary<Command>[] = [
   // Steps that hardly ever follow one another by chance: as many deliveries in a row fail as pause an address.
   happening(
     'failUntilPaused',
-    fc.nat(3),
+    fc.nat(1),
     async (on) => {
       for (let i = 0; i < PAUSE_AFTER; i++) await on.publish(on.published++, Number.MAX_SAFE_INTEGER);
       await on.live(8, 'error');
@@ -153,6 +153,23 @@ export const commands: fc.Arbitrary<Command>[] = [
       await on.goOn(which);
     },
     (_on, [, rarely]) => rarely === 0,
+  ),
+  // The same: no worker runs until an event has expired, and it is published again before or after its delivery ends.
+  happening(
+    'publishExpired',
+    fc.tuple(worker, outcome, fc.nat(3), fc.nat(3), fc.nat(1)),
+    async (on, [which, what, before, after]) => {
+      const all = Number.MAX_SAFE_INTEGER;
+      const number = on.published++;
+      await on.publish(number, all);
+      for (let i = 0; i < before; i++) await on.take(which, all);
+      while (on.inFlight.length > 0) await on.answer(0, what);
+      await on.advance(31 * DAY_MS);
+      for (let i = 0; i < after; i++) await on.take(which, all);
+      while (on.inFlight.length > 0) await on.answer(0, what);
+      await on.publish(number, all);
+    },
+    (_on, [, , , , rarely]) => rarely === 0,
   ),
   happening(
     'decide',
