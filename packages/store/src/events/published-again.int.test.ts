@@ -8,6 +8,7 @@ import {
   loadResponses,
   pruneFinished,
   pruneSucceeded,
+  replayDelivery,
   storeEvent,
 } from '../index.ts';
 import {
@@ -21,6 +22,7 @@ import {
   queueKey,
   succeededKey,
 } from '../keys.ts';
+import { isReplayed } from '../replays/replays.ts';
 import {
   attempt,
   begin,
@@ -60,6 +62,11 @@ const fates: Record<string, (job: Parameters<typeof park>[0]) => Promise<unknown
     await release('parked', job.subscriptionId, 1);
   },
   failed: ({ deliveryId: id }) => attempt(id, 1, failure, 20, cameBack),
+  async replayed({ deliveryId: id }) {
+    await attempt(id, 1, failure);
+    expect(await replayDelivery(store, await loadOne(id), time.nowMs, 'test')).toHaveProperty('deliveryId');
+    expect(await isReplayed(store, await loadOne(id))).toBe(true);
+  },
   succeeded: ({ deliveryId: id }) => attempt(id, 1, { kind: 'succeeded' }),
 };
 /** Who makes the new delivery. */
@@ -97,6 +104,8 @@ describe.each(Object.entries(makers))('a delivery made %s', (_who, make) => {
     });
     expect(await store.redis.pexpiretime(deliveryKey(prefix, old))).toBe(-1);
     expect((await loadResponses(store, old)).size).toBe(0);
+    // Otherwise no bulk replay would include it, should it fail.
+    expect(await isReplayed(store, made)).toBe(false);
     const indexes = [...DELIVERY_STATUSES.map((status) => byStatusKey(prefix, status)), failedKey(prefix, id)];
     const keys = [...indexes, ...LANES.map((lane) => laneKey(prefix, lane, id))];
     const scores = await Promise.all(keys.map((key) => store.redis.zscore(key, old)));

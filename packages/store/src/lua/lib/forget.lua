@@ -9,7 +9,7 @@ local function forget(id, sub)
   local key = deliveryKey(id)
   local generation = call('HGET', key, 'g')
   dropRetry(id, generation)
-  call('DEL', key, KEY_RESPONSES .. id)
+  call('DEL', key, KEY_RESPONSES .. id, KEY_REPLAYS_OF .. id)
   call('HSET', key, 'g', (generation or 0) + 1)
   local places = {INDEX_PENDING, INDEX_WAITING_FOR_RETRY, INDEX_HELD, INDEX_SUCCEEDED, INDEX_FAILED}
   for _, lane in ipairs({KEY_HELD, KEY_PARKED, KEY_OVERDUE, KEY_FAILED}) do places[#places + 1] = lane .. sub end
