@@ -529,6 +529,9 @@ export class System {
     const { deliveries, addresses } = this.model;
     const ids = [...deliveries.keys()];
     const stored = await loadDeliveries(this.raw, ids);
+    // An attempt of the delivery before may be recorded for the new one, if its worker stood still for a month. Its
+    // times then count from the wrong creation.
+    const hasExactEnd = (id: string) => !this.model.replaced.has(id);
     const seen = stored.map(
       (one) =>
         one && [
@@ -536,7 +539,7 @@ export class System {
           one.status,
           one.attemptCount,
           one.nextAttemptAtMs,
-          one.finishedAtMs,
+          hasExactEnd(one.id) ? one.finishedAtMs : null,
           one.failureReason,
           one.erased,
           one.createdAtMs,
@@ -552,7 +555,7 @@ export class System {
         one.status,
         one.attempts,
         one.dueAtMs,
-        one.endedAtMs,
+        hasExactEnd(id) ? one.endedAtMs : null,
         one.reason,
         one.erased,
         one.createdAtMs,
