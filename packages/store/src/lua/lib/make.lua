@@ -78,7 +78,7 @@ local function make(sub, id, event, eventPartition, kind, nowMs, oldestMs, lifeM
   end
   local key, jobId = deliveryKey(id), id
   -- These fields come first because they are read most: Redis searches a compact hash from its beginning. If one was
-  -- there, so was the delivery.
+  -- there, so was the delivery: they are written again after it is forgotten.
   while call('HSET', key, 's', sub, 'k', kind, 'st', st, 'n', 0, 'c', nowMs, unpack(more)) < 5 + #more / 2 do
     -- Included here because it is rarely needed, and each run of a script has to define its functions.
 --@include forget
