@@ -343,6 +343,29 @@ describe('Redis Cluster', () => {
     expect([on.ingest, on.operator, on.worker].flatMap(complaintsOf)).toEqual([]);
   });
 
+  it('leaves a master that hangs once a replica has taken over, before it gives up the connection', async () => {
+    const nodes = await startCluster([0, 1, 2]);
+    const hung = nodes[0]!;
+    const old = ownClient({ REDIS_URL: hung.url });
+    const slots = await Promise.all(Array.from({ length: PARTITIONS }, (_, i) => slotOf(old, `{${i}}`)));
+    const key = `{${slots.findIndex((slot) => ownerOf(slot) === 0)}}`;
+    await old.set(key, 'value');
+    await old.wait(1, HUNG_MS);
+    const client = ownClient({
+      REDIS_URL: hung.url,
+      REDIS_CLUSTER_NODES: nodes.map(({ port }) => ({ host: '127.0.0.1', port })),
+    });
+    const errors: string[] = [];
+    client.on('node error', ({ message }: Error) => errors.push(message));
+    expect(await client.get(key)).toBe('value');
+    process.kill(hung.pid, 'SIGSTOP');
+    atEnd(() => process.kill(hung.pid, 'SIGCONT'));
+    const reply = client.get(key);
+    await allowFailover(nodes.slice(MASTERS));
+    expect(await reply).toBe('value');
+    expect(errors.filter((message) => message.startsWith('Socket timeout'))).toEqual([]);
+  });
+
   it('posts the notices of the other masters where one hangs while a notice of it is posted', async () => {
     const nodes = await startCluster([], NEVER_MS);
     const to = await ownReceiver();

@@ -4,6 +4,7 @@ import { bareHost } from '@posthorn/core';
 import { Cluster, Redis } from 'ioredis';
 import { failFast } from './fail-fast.ts';
 import { joinWrites } from './join-writes.ts';
+import { leaveReplacedServers } from './replaced-servers.ts';
 import { sentinelConnector } from './sentinel-connector.ts';
 import { typeErrors } from './storage-errors.ts';
 
@@ -39,6 +40,7 @@ const MAX_RECONNECT_DELAY_MS = 1_000;
  */
 export function connectRedis(settings: RedisSettings, options: ConnectOptions = {}): Redis | Cluster {
   const redis = typeErrors(connect(settings, options));
+  if (redis instanceof Cluster) leaveReplacedServers(redis);
   if (options.joinWrites) joinWrites(redis);
   if (options.failFastAfterMs !== undefined) failFast(redis, options.failFastAfterMs);
   return redis;
