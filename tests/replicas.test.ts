@@ -78,6 +78,25 @@ describe('ACK_REPLICAS', () => {
     await eventually('later events to be acknowledged', replicated);
   });
 
+  it('does not block the connection again while the master has too few replicas', async () => {
+    const redis = await redisServer(['--repl-diskless-sync-delay', '0']);
+    const settings = { ...storeSettings, REDIS_URL: redis.url };
+    const { store, start, stop } = openStore(settings, { onError: () => undefined });
+    await start();
+    atEnd(() => stop());
+    const wait = createReplicaWait(store, 1);
+    const replicated = () => wait.begin()({ event: { id: 'evt_1' } as Event, subscriptionIds: [] });
+    for (let i = 0; i < 5; i++) await expect(replicated()).rejects.toThrow('0 of 1 replicas acknowledged the write');
+    expect(await store.redis.info('commandstats')).toMatch(/^cmdstat_wait:calls=1,/m);
+    await redisServer(['--replicaof', '127.0.0.1', String(redis.port)]);
+    await eventually('the replica to acknowledge', () =>
+      replicated().then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+
   it('lets nothing be accepted while there are too few replicas', async () => {
     const redis = await redisServer(['--repl-diskless-sync-delay', '0']);
     const { publish } = await system({ REDIS_URL: redis.url, ACK_REPLICAS: '1' });

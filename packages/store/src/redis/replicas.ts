@@ -11,6 +11,8 @@ import { oneAfterAnother } from './one-after-another.ts';
 const WAIT_MS = 1_000;
 /** A master has it until it, or a replica that takes over, begins a history of its own. */
 const REPLICATION_ID = /^master_replid:(\w+)/m;
+/** A replica that has acknowledged something in the last two seconds. Replicas do so every second. */
+const LIVE_REPLICA = /^slave\d+:.*state=online,.*lag=[0-2]\s*$/gm;
 
 /** Too few replicas acknowledged the write; it may still have been applied. */
 export class TooFewReplicas extends Error {
@@ -32,6 +34,8 @@ interface Master {
   replicationId: string | undefined;
   /** How often another one has taken over, or may have. */
   changes: number;
+  /** It has too few live replicas, so WAIT would only block the connection. */
+  lacksReplicas: boolean;
 }
 
 /**
@@ -41,7 +45,7 @@ interface Master {
 export function createReplicaWait(store: Store, replicas: number): ReplicaWait {
   const { redis } = store;
   const masters = allPrefixes(store).map((prefix) => {
-    const master: Master = { replicationId: undefined, changes: 0 };
+    const master: Master = { replicationId: undefined, changes: 0, lacksReplicas: false };
     return { master, wait: oneAfterAnother(() => waitFor(redis, prefix, master, replicas)) };
   });
   // A new connection may lead to another master. In a Cluster, only the replication id says so: a master that is away
@@ -73,15 +77,20 @@ export function createReplicaWait(store: Store, replicas: number): ReplicaWait {
 async function waitFor(redis: Store['redis'], prefix: string, master: Master, replicas: number): Promise<void> {
   // WAIT covers only the writes of its own connection. This write comes after all that this process has read, whoever
   // wrote that.
-  const commands = redis.pipeline().set(replicatedKey(prefix), '', 'PX', WAIT_MS).wait(replicas, WAIT_MS);
-  const [written, waited, info] = (await commands.info('replication').exec()) ?? [];
+  const commands = redis.pipeline().set(replicatedKey(prefix), '', 'PX', WAIT_MS);
+  if (!master.lacksReplicas) commands.wait(replicas, WAIT_MS);
+  const results = (await commands.info('replication').exec()) ?? [];
+  const [written, waited] = master.lacksReplicas ? [results[0]] : results;
   if (written?.[0]) throw written[0];
   // Where INFO is refused, there is none.
-  const [, replicationId] = REPLICATION_ID.exec(String(info?.[1])) ?? [];
+  const info = String(results.at(-1)?.[1]);
+  const [, replicationId] = REPLICATION_ID.exec(info) ?? [];
   if (master.replicationId !== undefined && replicationId !== master.replicationId) master.changes += 1;
   master.replicationId = replicationId;
   // Refused, for example by a server that has just become a replica: it is unknown which servers have the write.
   if (waited?.[0]) throw new TooFewReplicas('WAIT was refused', { cause: waited[0] });
-  const reached = Number(waited?.[1]);
+  const reached = Number(waited?.[1] ?? 0);
+  const mayReach = replicationId === undefined || (info.match(LIVE_REPLICA) ?? []).length >= replicas;
+  master.lacksReplicas = !(reached >= replicas || mayReach);
   if (!(reached >= replicas)) throw new TooFewReplicas(`${reached} of ${replicas} replicas acknowledged the write`);
 }
