@@ -8,7 +8,7 @@ import { connectRedis } from '@posthorn/store';
 import { eventually, HUNG_MS, isDelivery } from '@posthorn/testing';
 import { freePort } from '../scripts/free-port.ts';
 import type { OwnRedis } from '../scripts/redis/server.ts';
-import { atEnd, ownApps, ownClient, ownDir, ownReceiver, ownWorld } from './own.ts';
+import { atEnd, ownApis, ownApps, ownClient, ownDir, ownProcess, ownReceiver, ownWorld } from './own.ts';
 import { complaintsOf } from './processes.ts';
 import { accepted, redisServer } from './redis-servers.ts';
 import { sampleEvent, worldEnv } from './world.ts';
@@ -131,6 +131,12 @@ const envFor = (nodes: OwnRedis[]) => ({
   ...settingsFor(nodes),
   LOG_LEVEL: 'info',
 });
+
+const ownClusterClient = (nodes: OwnRedis[]) =>
+  ownClient({
+    REDIS_URL: nodes[0]!.url,
+    REDIS_CLUSTER_NODES: nodes.map(({ port }) => ({ host: '127.0.0.1', port })),
+  });
 
 /** The slot of a key, by the cluster's own count. */
 const slotOf = async (client: ReturnType<typeof ownClient>, key: string) =>
@@ -351,10 +357,7 @@ describe('Redis Cluster', () => {
     const key = `{${slots.findIndex((slot) => ownerOf(slot) === 0)}}`;
     await old.set(key, 'value');
     await old.wait(1, HUNG_MS);
-    const client = ownClient({
-      REDIS_URL: hung.url,
-      REDIS_CLUSTER_NODES: nodes.map(({ port }) => ({ host: '127.0.0.1', port })),
-    });
+    const client = ownClusterClient(nodes);
     const errors: string[] = [];
     client.on('node error', ({ message }: Error) => errors.push(message));
     expect(await client.get(key)).toBe('value');
@@ -364,6 +367,23 @@ describe('Redis Cluster', () => {
     await allowFailover(nodes.slice(MASTERS));
     expect(await reply).toBe('value');
     expect(errors.filter((message) => message.startsWith('Socket timeout'))).toEqual([]);
+  });
+
+  it('delivers an event that is repeated after a failover has lost it, but not its deliveries', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const env = envFor(nodes);
+    const on = await ownApis(env);
+    const to = await ownReceiver();
+    for (let i = 0; i < 6; i++) await on.subscribe(to.url);
+    const event = sampleEvent({ id: 'evt_lost' });
+    expect(await on.publish(event)).toMatchObject({ status: 202, body: { deliveries: 6 } });
+    const client = ownClusterClient(nodes);
+    const ref = eventRef({ id: 'evt_lost', environment: 'sandbox' });
+    expect(await client.del(`posthorn:{${partitionOf('evt_lost', PARTITIONS)}}:event:${ref}`)).toBe(1);
+    ownProcess('worker', env);
+    await eventually('all deliveries to end', async () => (await on.deliveries('status=failed')).length === 6);
+    expect(await on.publish(event)).toMatchObject({ status: 202, body: { deliveries: 6, duplicate: false } });
+    await to.received(6, isDelivery);
   });
 
   it('posts the notices of the other masters where one hangs while a notice of it is posted', async () => {
