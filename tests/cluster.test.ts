@@ -6,6 +6,7 @@ import { describe, expect, it } from '@jest/globals';
 import { eventRef, partitionOf } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
 import { eventually, HUNG_MS, isDelivery } from '@posthorn/testing';
+import type { Cluster } from 'ioredis';
 import { freePort } from '../scripts/free-port.ts';
 import type { OwnRedis } from '../scripts/redis/server.ts';
 import { atEnd, ownApis, ownApps, ownClient, ownDir, ownProcess, ownReceiver, ownWorld } from './own.ts';
@@ -367,6 +368,22 @@ describe('Redis Cluster', () => {
     await allowFailover(nodes.slice(MASTERS));
     expect(await reply).toBe('value');
     expect(errors.filter((message) => message.startsWith('Socket timeout'))).toEqual([]);
+  });
+
+  it('connects again, and once more, after the only server in the settings has gone for ever', async () => {
+    const nodes = await startCluster([], NEVER_MS);
+    const [gone, ...others] = nodes.map((node) => ({ ...node, client: ownClient({ REDIS_URL: node.url }) }));
+    const slots = await Promise.all(Array.from({ length: PARTITIONS }, (_, i) => slotOf(gone!.client, `{${i}}`)));
+    const key = `{${slots.findIndex((slot) => ownerOf(slot) === 1)}}`;
+    const client = ownClusterClient(nodes.slice(0, 1)) as Cluster;
+    client.on('error', () => undefined);
+    expect(await client.set(key, 'value')).toBe('OK');
+    process.kill(gone!.pid, 'SIGKILL');
+    for (const { client: other } of others) await other.call('CLIENT', 'KILL', 'TYPE', 'normal');
+    expect(await client.get(key)).toBe('value');
+    const second = client.duplicate();
+    atEnd(() => second.disconnect());
+    expect(await second.get(key)).toBe('value');
   });
 
   it('delivers an event that is repeated after a failover has lost it, but not its deliveries', async () => {

@@ -40,7 +40,10 @@ const MAX_RECONNECT_DELAY_MS = 1_000;
  */
 export function connectRedis(settings: RedisSettings, options: ConnectOptions = {}): Redis | Cluster {
   const redis = typeErrors(connect(settings, options));
-  if (redis instanceof Cluster) leaveReplacedServers(redis);
+  if (redis instanceof Cluster) {
+    leaveReplacedServers(redis);
+    rememberServers(redis);
+  }
   if (options.joinWrites) joinWrites(redis);
   if (options.failFastAfterMs !== undefined) failFast(redis, options.failFastAfterMs);
   return redis;
@@ -99,6 +102,19 @@ function connect(settings: RedisSettings, options: ConnectOptions): Redis | Clus
     // The sentinels report a failover, so that a master that is only unreachable is left at once.
     failoverDetector: true,
     Connector: sentinelConnector,
+  });
+}
+
+/**
+ * Lets the client connect again, and make duplicates, by the servers that the Cluster has now. Those in the settings
+ * may have left it since.
+ */
+function rememberServers(cluster: Cluster): void {
+  const client = cluster as unknown as { startupNodes: HostAndPort[] };
+  const given = client.startupNodes;
+  cluster.on('refresh', () => {
+    const now = cluster.nodes().map(({ options: { host = '', port = 0 } }) => ({ host, port }));
+    client.startupNodes = [...now, ...given];
   });
 }
 
