@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery } from '@posthorn/testing';
 import { root } from '../scripts/folder.ts';
@@ -172,10 +172,12 @@ describe('a command in the documentation', () => {
     const redis = await redisServer([], { dir });
     const programs = await providePrograms([redisCli, openssl], { say: () => undefined });
     const path = [...Object.values(programs).map((program) => dirname(program)), process.env.PATH].join(':');
+    // With Valkey it is valkey-cli.
+    const cli = basename(programs[redisCli.name]!);
     const results = [];
     for (const command of here.filter(isOfRedis)) {
       const filled = command
-        .replace(/^redis-cli /, `redis-cli -e -p ${redis.port} `)
+        .replace(/^redis-cli /, `${cli} -e -p ${redis.port} `)
         .replace('<KEY_PREFIX>', 'posthorn')
         .replace(' …', ' 1gb');
       results.push([command, await ended(spawn('bash', ['-c', filled], { cwd: dir, env: { PATH: path } }))]);

@@ -319,7 +319,8 @@ describe('apps that wait for their Redis', () => {
     const { url: workerUrl } = await worker.ready;
     const admin = ownClient({ REDIS_URL: url });
     await admin.call('ACL', 'SETUSER', 'posthorn', '-@write');
-    await reportsOutage(worker, "can't be used: ERR The user executing the script can't run");
+    // The reason itself has other words in Redis 7.0.
+    await reportsOutage(worker, '`ACL LOG` of Redis names what it lacks');
     await admin.call('ACL', 'SETUSER', 'posthorn', '+@all');
     await eventually('readiness', async () => (await get(`${workerUrl}/readyz`)).status === 200);
     expect(said(worker, 'queue.failed')).toEqual([]);

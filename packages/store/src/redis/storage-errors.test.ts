@@ -12,6 +12,7 @@ describe('storage failures', () => {
     new ReplyError('EXECABORT Transaction discarded because of previous errors.'),
     new ReplyError('ERR max number of clients reached'),
     new ReplyError("ERR The user executing the script can't run this command or subcommand script"),
+    new ReplyError("ERR ACL failure in script: User posthorn has no permissions to run the 'zadd' command"),
     new Error('Connection is closed.'),
     new Error('Command timed out'),
     Object.assign(new Error('Command aborted due to connection close'), { name: 'AbortError' }),
@@ -34,9 +35,13 @@ describe('storage failures', () => {
     expect(typedError(new ReplyError(message), true)).toMatchObject({ isRefusal: false });
     expect(typedError(new Error('Command timed out'))).toMatchObject({ isRefusal: false });
   });
-  it('says what a command in a script failed with, not where the script is', () => {
+  it.each([
+    ' script: 7c2f00d1, on @user_script:53.',
+    // Valkey 9.
+    ' script: on @user_script:53.',
+  ])('says what a command in a script failed with, not where the script is:%s', (place) => {
     const message = "OOM command not allowed when used memory > 'maxmemory'.";
-    const error = new ReplyError(`${message} script: 7c2f00d1, on @user_script:53.`);
+    const error = new ReplyError(message + place);
     expect(typedError(error)).toMatchObject({ name: 'StorageUnavailable', message, cause: error });
   });
   it('says why the client gave up, not after how many tries', () => {

@@ -53,8 +53,9 @@ function nameKey<E extends Error | null | undefined>(error: E, { name, args }: C
 function messageOf({ message }: Error): string {
   return (
     message
-      // Where in a script a command failed says nothing to an operator. The cause has it, for the log.
-      .replace(/ script: \S+, on \S+:\d+\.?$/, '')
+      // Where in a script a command failed says nothing to an operator. The cause has it, for the log. Valkey 9 leaves
+      // the hash of the script out.
+      .replace(/ script: (\S+, )?on \S+:\d+\.?$/, '')
       .replace(/^Reached the max retries .*$/s, 'The connection to Redis broke, and could not be made again')
       .replace(/^Too many Cluster redirections\. Last error: (Reply)?Error: /, '')
       .replace(/^MOVED (\d+) (\S+)$/, 'No connection to the server of slot $1 ($2)')
