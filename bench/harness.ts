@@ -43,8 +43,14 @@ export type Bench = Awaited<ReturnType<typeof openBench>>;
 /** Snapshots and rewrites of the append-only file would take the CPU of what is measured. */
 const NOTHING_IN_BACKGROUND = ['--save', '', '--auto-aof-rewrite-percentage', '0'];
 
+export interface RedisOptions {
+  appendFsync?: 'everysec' | 'always';
+  /** How long bytes between the measured processes and Redis take, each way. */
+  delayMs?: number;
+}
+
 /** Starts a fresh Redis with an append-only file. Returns functions that start the measured processes on it. */
-export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec', name = '') {
+export async function openBench({ appendFsync = 'everysec', delayMs = 0 }: RedisOptions = {}, name = '') {
   const dir = join(root, `.posthorn/bench-${process.pid}${name.replaceAll(/\W+/g, '-')}`);
   rmSync(dir, { recursive: true, force: true });
   // A benchmark that fails or is interrupted leaves nothing behind.
@@ -58,10 +64,12 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
   const server = await startOwn(dir, []);
   const redis = connectRedis({ REDIS_URL: server.url });
   const running = new Set<BenchProcess>();
+  /** Where the measured processes find Redis. */
+  let url = server.url;
 
   const start = async (script: string, env: Record<string, string> = {}): Promise<BenchProcess> => {
     const { child, ready } = startScript(script, {
-      env: { ...process.env, REDIS_URL: server.url, PORT: '0', ...env },
+      env: { ...process.env, REDIS_URL: url, PORT: '0', ...env },
       onLine: (line) => {
         if (!line.startsWith('{')) console.error(line);
       },
@@ -78,8 +86,15 @@ export async function openBench(appendFsync: 'everysec' | 'always' = 'everysec',
     return started;
   };
 
+  if (delayMs > 0) {
+    const network = await start('bench/processes/slow-network.ts', { DELAY_MS: String(delayMs) });
+    url = network.url.replace('http:', 'redis:');
+    console.log(`Redis is ${delayMs} ms away: PING takes ${(await pingMs(url)).toFixed(1)} ms (median).\n`);
+  }
+
   return {
     redis,
+    /** Without the delay. */
     redisUrl: server.url,
     redisPid: server.pid,
     start,
@@ -158,6 +173,13 @@ export async function askCpuUs({ child }: BenchProcess, isTracing = false): Prom
   child.send(isTracing);
   const [cpuUs] = await answer;
   return Number(cpuUs);
+}
+
+async function pingMs(url: string): Promise<number> {
+  const redis = connectRedis({ REDIS_URL: url });
+  const times = await inParallel(100, 1, () => redis.ping());
+  redis.disconnect();
+  return median(times);
 }
 
 export function median(values: readonly number[]): number {

@@ -1,6 +1,5 @@
-/** What the receivers of the bench have in common: each is a process, which says where it listens. */
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+/** What the servers of the bench have in common: each is a process, which says where it listens. */
+import type { AddressInfo, Server } from 'node:net';
 
 /**
  * Listens, prints the `ready` line with the URL, and ends with SIGTERM or with the process that has started this one.

@@ -1,12 +1,13 @@
 /**
  * `npm run bench`: measures Posthorn and its baselines for docs/figures.md, and prints tables and JSON.
- * `--quick` runs a tenth; with `--always` Redis writes to disk before it replies; `--only=` runs one part (a name that
- * is none lists them); `--target=` is the file of another system (bench/targets.ts).
+ * `--quick` runs a tenth; with `--always` Redis writes to disk before it replies; `--redis-delay=` is how many
+ * milliseconds away Redis is, each way; `--only=` runs one part (a name that is none lists them); `--target=` is the
+ * file of another system (bench/targets.ts).
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { readArguments, stopWith } from '../scripts/arguments.ts';
+import { readArguments, readNumber, stopWith } from '../scripts/arguments.ts';
 import { buildApps } from '../scripts/build-apps.ts';
 import { openBench } from './harness.ts';
 import { compare } from './parts/compare.ts';
@@ -46,9 +47,16 @@ const PARTS: Record<string, Part> = {
   killed,
   overload,
 };
-const { quick, always, only, target } = readArguments({
+const {
+  quick,
+  always,
+  only,
+  target,
+  'redis-delay': redisDelay,
+} = readArguments({
   quick: { type: 'boolean', default: false },
   always: { type: 'boolean', default: false },
+  'redis-delay': { type: 'string', default: '0' },
   only: { type: 'string' },
   target: { type: 'string' },
 });
@@ -57,8 +65,9 @@ if (only !== undefined && !Object.hasOwn(PARTS, only))
 
 console.log(`Node ${process.version}, ${cpus().length} cores. The machine may be noisy: compare the ratios.\n`);
 await buildApps(console.log);
-const bench = await openBench(always ? 'always' : 'everysec');
-const run = { bench, quick, rounds: quick ? 1 : 5, size: (full: number) => (quick ? full / 10 : full), target };
+const redis = { appendFsync: always ? 'always' : 'everysec', delayMs: readNumber('redis-delay', redisDelay) } as const;
+const bench = await openBench(redis);
+const run = { bench, redis, quick, rounds: quick ? 1 : 5, size: (full: number) => (quick ? full / 10 : full), target };
 const results: Record<string, unknown> = { node: process.version, cores: cpus().length, at: new Date().toISOString() };
 for (const [name, part] of Object.entries(PARTS)) {
   if (only === undefined || only === name) results[name] = await part(run);

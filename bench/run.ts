@@ -1,8 +1,10 @@
 /** What each part of `npm run bench` is given. */
-import type { Bench } from './harness.ts';
+import type { Bench, RedisOptions } from './harness.ts';
 
 export interface Run {
   bench: Bench;
+  /** For parts that start further ones. */
+  redis: RedisOptions;
   quick: boolean;
   /** The number of repetitions of each measurement. */
   rounds: number;

@@ -8,7 +8,7 @@ import { type Run, round } from '../run.ts';
 import { openTarget, startPlain, startPosthorn } from '../systems.ts';
 import { readTarget } from '../targets.ts';
 
-export async function compare({ bench, quick, size, target }: Run) {
+export async function compare({ bench, redis, quick, size, target }: Run) {
   const sizes = { events: size(20_000), fanOuts: quick ? 3 : 10, seconds: quick ? 3 : 20 };
   const other = target === undefined ? undefined : readTarget(target);
   const comparisons = [];
@@ -18,7 +18,7 @@ export async function compare({ bench, quick, size, target }: Run) {
     ['Posthorn, always', true],
     ['plain BullMQ + got', false],
   ] as const) {
-    const own = await openBench(always ? 'always' : 'everysec', name);
+    const own = await openBench({ ...redis, appendFsync: always ? 'always' : 'everysec' }, name);
     const start = name.startsWith('plain') ? startPlain : startPosthorn;
     const system = await start(own, name, other?.fanOut ?? 100);
     comparisons.push(await compareSystem(system, sizes));
