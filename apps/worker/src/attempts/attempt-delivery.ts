@@ -8,6 +8,7 @@ import {
   decide,
   eventIdOf,
   formatTraceparent,
+  MINUTE_MS,
   partitionOfId,
   type Verdict,
 } from '@posthorn/core';
@@ -84,6 +85,11 @@ export interface Attempted {
 /** Delay after which the job of an uncounted attempt comes back, perhaps to a worker without an outage. */
 const AFTER_OUTAGE_MS = 1_000;
 
+/** A delivery as young as this waits for an event that is gone. The client of publishers repeats for ten minutes. */
+const AWAIT_EVENT_MS = 15 * MINUTE_MS;
+/** The first pause before such an event is looked for again; later ones are as long as the delivery is old. */
+const LOOK_AGAIN_MS = 1_000;
+
 export function afterOutage({ clock }: Pick<AttemptContext, 'clock'>): JobOutcome {
   return { kind: 'snoozed', untilMs: clock.now() + AFTER_OUTAGE_MS };
 }
@@ -124,6 +130,7 @@ export async function attemptDelivery(
         typeof event === 'string' ? undefined : event,
       );
     case 'attempt':
+      if (event === 'expired' && mayComeBack(context, begun)) return { outcome: untilEventIsBack(context, begun) };
       if (typeof event === 'string') return await endWithoutAttempt(context, job, event);
       if (!context.slots.enterHost(slot, hostOf(begun.url))) return { outcome: 'no_slot' };
       return await sendAndRecord(context, {
@@ -138,6 +145,21 @@ export async function attemptDelivery(
     default:
       return begun satisfies never;
   }
+}
+
+/**
+ * Whether the event of a delivery may be stored again: a failover of one master of a Cluster has lost it, but not the
+ * deliveries that others have. Its publisher got 503 and repeats it. If clocks differ, this delivery then counts as one
+ * of the repeated event, so it must not have ended.
+ */
+function mayComeBack({ store, clock }: AttemptContext, { isReplay, createdAtMs }: AttemptInFlight['begun']): boolean {
+  const isElsewhere = store.partitions > 1 && !store.spansPartitions;
+  return isElsewhere && !isReplay && clock.now() - createdAtMs < AWAIT_EVENT_MS;
+}
+
+function untilEventIsBack({ clock }: AttemptContext, { createdAtMs }: AttemptInFlight['begun']): JobOutcome {
+  const nowMs = clock.now();
+  return { kind: 'snoozed', untilMs: nowMs + Math.max(LOOK_AGAIN_MS, nowMs - createdAtMs) };
 }
 
 async function sendAndRecord(context: AttemptContext, inFlight: AttemptInFlight): Promise<Attempted> {

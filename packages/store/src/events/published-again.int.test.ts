@@ -5,7 +5,6 @@ import { jobIdOf } from '@posthorn/testing';
 import {
   changeSubscription,
   createDeliveries,
-  endDeliveries,
   loadResponses,
   pruneFinished,
   pruneSucceeded,
@@ -122,24 +121,6 @@ describe.each(Object.entries(makers))('a delivery made %s', (_who, make) => {
     expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'without_first_job' }]);
     expect(await loadOne(old)).toEqual(made);
   });
-});
-
-it('a delivery that ended because its event was gone is replaced, also by a process whose clock is behind', async () => {
-  const { id } = await subscribe();
-  const old = deliveryId(ref, id);
-  await deliver([id], sent());
-  await store.redis.del(eventKey(prefixOfEvent(store, ref), ref));
-  const partition = partitionOf(id, store.partitions);
-  await endDeliveries(store, {
-    partition,
-    deliveries: [{ id: old, event: ref }],
-    reason: 'expired',
-    nowMs: time.nowMs,
-  });
-  time.nowMs -= 1_000;
-  const stored = { ref, event: sent(), acceptedAtMs: time.nowMs, subscriptionIds: [id] };
-  expect(await makers['after the event'](stored)).toEqual([{ deliveryId: old, subscriptionId: id, state: 'pending' }]);
-  expect(await loadOne(old)).toMatchObject({ status: 'pending', createdAtMs: time.nowMs, failureReason: null });
 });
 
 it('the entry of an expired delivery is pruned though another one has its id by now', async () => {
