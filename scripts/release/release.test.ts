@@ -16,6 +16,20 @@ const FILES = [
   'packages/*/package.json',
   'tests/fixtures/*.json',
 ];
+/** The copy has this version and this changelog, so that the tests also pass in a checkout that is a release. */
+const VERSION = '7.8.9-dev';
+const CHANGELOG = `# Changelog
+
+## Unreleased
+
+### Changed
+
+- Something.
+
+## 0.1.0 - 2026-11-22
+
+The first release.
+`;
 let copy: string;
 beforeEach(() => {
   copy = join(root, '.posthorn', `release-${process.pid}`);
@@ -23,6 +37,8 @@ beforeEach(() => {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
     cpSync(join(root, file), join(copy, file));
   }
+  writeVersion(copy, VERSION);
+  writeFileSync(join(copy, 'CHANGELOG.md'), CHANGELOG);
 });
 afterEach(() => rmSync(copy, { recursive: true, force: true }));
 const change = (file: string, edit: (text: string) => string) =>
@@ -32,11 +48,11 @@ it('this checkout is consistent', () => {
   expect(checkRelease(root)).toEqual([]);
 });
 it('a version is written everywhere', () => {
-  writeVersion(copy, '7.8.9-dev');
-  expect(versionOf(copy)).toBe('7.8.9-dev');
+  writeVersion(copy, '8.0.0-dev');
+  expect(versionOf(copy)).toBe('8.0.0-dev');
   expect(checkRelease(copy)).toEqual([]);
   for (const file of ['Dockerfile', 'deploy/helm/posthorn/Chart.yaml', 'packages/client/package.json'])
-    expect(readFileSync(join(copy, file), 'utf8')).toContain('7.8.9-dev');
+    expect(readFileSync(join(copy, file), 'utf8')).toContain('8.0.0-dev');
   expect(() => writeVersion(copy, 'v7')).toThrow('not a version');
 });
 it('a release needs a section with a date, a fixture and its own tag', () => {
@@ -53,14 +69,22 @@ it('a release needs a section with a date, a fixture and its own tag', () => {
   change('CHANGELOG.md', (text) => text.replace('7.8.9 - 2030-01-02', '7.8.9'));
   expect(checkRelease(copy)).toEqual(['CHANGELOG.md has no notes under "## 7.8.9"']);
 });
+it('after a release, the section of the next one may be empty, but not missing', () => {
+  writeVersion(copy, '7.8.9');
+  change('CHANGELOG.md', (text) => text.replace('## Unreleased', '## Unreleased\n\n## 7.8.9 - 2030-01-02'));
+  writeFileSync(join(copy, 'tests/fixtures/7.8.9.json'), '{}');
+  writeVersion(copy, '7.9.0-dev');
+  expect(checkRelease(copy)).toEqual([]);
+  change('CHANGELOG.md', (text) => text.replace('## Unreleased\n', ''));
+  expect(checkRelease(copy)).toEqual(['CHANGELOG.md has no section "## Unreleased"']);
+});
 it('a manifest, the lock or another file with another version is found, and so is a missing fixture of an earlier release', () => {
   change('packages/client/package.json', (text) => text.replace(/"version": "[^"]+"/, '"version": "0.0.1"'));
   change('Dockerfile', (text) => text.replace(/ARG VERSION=.*/, 'ARG VERSION=0.0.1'));
   rmSync(join(copy, 'tests/fixtures/0.1.0.json'));
-  const version = versionOf(copy);
   expect(checkRelease(copy)).toEqual([
-    `packages/client/package.json has version 0.0.1, not ${version}`,
-    `Dockerfile lacks ARG VERSION=${version}`,
+    `packages/client/package.json has version 0.0.1, not ${VERSION}`,
+    `Dockerfile lacks ARG VERSION=${VERSION}`,
     'tests/fixtures/0.1.0.json is missing: npm run fixture writes that of this release',
   ]);
 });

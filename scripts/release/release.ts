@@ -60,7 +60,7 @@ export function notesOf(root: string, version: string): string | undefined {
 
 /**
  * Returns what is wrong; empty if the checkout is consistent. A version such as 1.2.0-dev is one on which work goes on:
- * its notes are those of `Unreleased`, and it has no fixture yet. `tag`: the tag that is to be released.
+ * its notes are those of `Unreleased`, none at first, and it has no fixture yet. `tag`: the tag that is to be released.
  */
 export function checkRelease(root: string, tag?: string): string[] {
   const version = versionOf(root);
@@ -79,8 +79,9 @@ export function checkRelease(root: string, tag?: string): string[] {
       problems.push(`${file} lacks ${(start + version).trim()}`);
   }
   const isRelease = semver.prerelease(version) === null;
-  const heading = isRelease ? version : 'Unreleased';
-  if (!notesOf(root, heading)) problems.push(`CHANGELOG.md has no notes under "## ${heading}"`);
+  if (isRelease && !notesOf(root, version)) problems.push(`CHANGELOG.md has no notes under "## ${version}"`);
+  if (!isRelease && notesOf(root, 'Unreleased') === undefined)
+    problems.push('CHANGELOG.md has no section "## Unreleased"');
   const target = version.split('-')[0] ?? version;
   for (const [i, since] of formatReleases.entries()) {
     if (semver.gt(since, target))
