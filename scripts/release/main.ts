@@ -1,10 +1,11 @@
 /**
  * `npm run release`: `--check` says whether versions, changelog and fixtures agree (with `--tag=v1.2.3` also with that
- * tag); `--version=1.2.3` writes a version everywhere; `--notes` prints the notes of this version.
+ * tag); `--version=1.2.3` writes a version everywhere; `--notes` prints the notes of this version, in a workflow of
+ * GitHub with links that work on the page of the release.
  */
 import { readArguments, stopWith } from '../arguments.ts';
 import { root } from '../folder.ts';
-import { checkRelease, notesOf, versionOf, writeVersion } from './release.ts';
+import { checkRelease, linkNotes, notesOf, versionOf, writeVersion } from './release.ts';
 
 const given = readArguments({
   check: { type: 'boolean', default: false },
@@ -13,8 +14,12 @@ const given = readArguments({
   notes: { type: 'boolean', default: false },
 });
 if (given.version !== undefined) writeVersion(root, given.version);
-if (given.notes)
-  console.log(notesOf(root, versionOf(root)) ?? stopWith(`CHANGELOG.md has no section ${versionOf(root)}.`));
+if (given.notes) {
+  const version = versionOf(root);
+  const notes = notesOf(root, version) ?? stopWith(`CHANGELOG.md has no section ${version}.`);
+  const repository = process.env.GITHUB_REPOSITORY;
+  console.log(repository ? linkNotes(notes, version, repository) : notes);
+}
 if (given.check) {
   const problems = checkRelease(root, given.tag);
   for (const problem of problems) console.error(problem);

@@ -3,7 +3,7 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { root } from '../folder.ts';
-import { checkRelease, notesOf, versionOf, writeVersion } from './release.ts';
+import { checkRelease, linkNotes, notesOf, versionOf, writeVersion } from './release.ts';
 
 const FILES = [
   'package.json',
@@ -68,6 +68,13 @@ it('a release needs a section with a date, a fixture and its own tag', () => {
   expect(notesOf(copy, '7.8.9')).toMatch(/^### /);
   change('CHANGELOG.md', (text) => text.replace('7.8.9 - 2030-01-02', '7.8.9'));
   expect(checkRelease(copy)).toEqual(['CHANGELOG.md has no notes under "## 7.8.9"']);
+});
+it('notes link to the files of their release, not to pages beside that of the release on GitHub', () => {
+  const notes = 'See [one](docs/a.md#b), [two](packages/client/README.md), [three](https://semver.org).';
+  expect(linkNotes(notes, '1.2.3', 'owner/posthorn')).toBe(
+    'See [one](https://github.com/owner/posthorn/blob/v1.2.3/docs/a.md#b), ' +
+      '[two](https://github.com/owner/posthorn/blob/v1.2.3/packages/client/README.md), [three](https://semver.org).',
+  );
 });
 it('after a release, the section of the next one may be empty, but not missing', () => {
   writeVersion(copy, '7.8.9');

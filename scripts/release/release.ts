@@ -58,6 +58,11 @@ export function notesOf(root: string, version: string): string | undefined {
   return undefined;
 }
 
+/** Returns notes for a page outside of this repository: their links lead to its files, on GitHub as of `version`. */
+export function linkNotes(notes: string, version: string, repository: string): string {
+  return notes.replace(/\]\((?!https?:)/g, `](https://github.com/${repository}/blob/v${version}/`);
+}
+
 /**
  * Returns what is wrong; empty if the checkout is consistent. A version such as 1.2.0-dev is one on which work goes on:
  * its notes are those of `Unreleased`, none at first, and it has no fixture yet. `tag`: the tag that is to be released.
