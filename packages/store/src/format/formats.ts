@@ -95,20 +95,29 @@ export function decideRaise(
 ): RaiseDecision {
   const { nowMs, format } = record;
   if (format >= newest) return { kind: 'newest' };
-  const waitsFor = record.processes
-    .filter((one) => one.newest <= format && nowMs - one.seenAtMs < GONE_AFTER_MS)
-    .map(({ app, version, host, pid }) => `${app} ${host}:${pid} (release ${version})`);
-  const mayBeUnregistered = format === FIRST_FORMAT;
-  if (mayBeUnregistered) waitsFor.push(...signsOfFirstRelease(record, oldWorkers));
+  const waitsFor = processesBefore(record, oldWorkers);
   if (waitsFor.length > 0) return { kind: 'waiting', processes: waitsFor };
-  const isContinuous = record.lookedAtMs !== undefined && nowMs - record.lookedAtMs < MAX_GAP_MS;
+  const isContinuous = isLookedAt(record);
   const sinceMs = (isContinuous ? record.settledSinceMs : undefined) ?? nowMs;
   const raisesAtMs = sinceMs + Math.max(windowMs, MIN_WINDOW_MS);
-  const checkMs = mayBeUnregistered ? INGEST_SIGN_MS : 0;
+  const checkMs = format === FIRST_FORMAT ? INGEST_SIGN_MS : 0;
   if (nowMs < raisesAtMs) return { kind: 'settling', sinceMs, raisesAtMs: raisesAtMs + checkMs };
   const checkedSinceMs = (isContinuous ? record.checkedSinceMs : undefined) ?? nowMs;
   if (nowMs >= checkedSinceMs + checkMs) return { kind: 'due' };
   return { kind: 'checking', sinceMs, checkedSinceMs, raisesAtMs: checkedSinceMs + checkMs };
+}
+
+/** Whether the window goes on: somebody has looked often enough. */
+export const isLookedAt = ({ nowMs, lookedAtMs }: FormatRecord): boolean =>
+  lookedAtMs !== undefined && nowMs - lookedAtMs < MAX_GAP_MS;
+
+/** The running processes that need the format in force. `oldWorkers` as for `decideRaise`. */
+export function processesBefore(record: FormatRecord, oldWorkers: readonly string[]): string[] {
+  const { nowMs, format } = record;
+  const registered = record.processes
+    .filter((one) => one.newest <= format && nowMs - one.seenAtMs < GONE_AFTER_MS)
+    .map(({ app, version, host, pid }) => `${app} ${host}:${pid} (release ${version})`);
+  return format === FIRST_FORMAT ? [...registered, ...signsOfFirstRelease(record, oldWorkers)] : registered;
 }
 
 /**

@@ -8,7 +8,9 @@ import {
   decideRaise,
   type FormatRecord,
   GONE_AFTER_MS,
+  isLookedAt,
   PROCESS_FIELD,
+  processesBefore,
   type RaiseDecision,
   READABLE,
   type RegisteredProcess,
@@ -20,7 +22,6 @@ const WORKER_SIGN_MS = 60_000;
 interface FoundRecord extends FormatRecord {
   processes: (RegisteredProcess & { id: string })[];
   /** What the last look found. */
-  waitsFor: string[];
   raisesAtMs: number | undefined;
 }
 
@@ -38,7 +39,6 @@ async function readRecord(store: Store): Promise<FoundRecord> {
     checkedSinceMs: numberIn('checked_since'),
     probedAtMs: numberIn('checked_at'),
     hasIngestSign: fields.has('event_search'),
-    waitsFor: JSON.parse(fields.get('raise_waits_for') ?? '[]') as string[],
     raisesAtMs: numberIn('raises_at'),
   };
 }
@@ -56,9 +56,7 @@ export async function advanceFormat(
   const record = await readRecord(store);
   const gone = record.processes.filter(({ seenAtMs }) => record.nowMs - seenAtMs >= GONE_AFTER_MS);
   if (gone.length > 0) await store.redis.hdel(key, ...gone.map(({ id }) => PROCESS_FIELD + id));
-  const registered = new Set(record.processes.map(({ id }) => id));
-  const workers = record.format < readable.newest ? await aliveWorkers(store, WORKER_SIGN_MS) : [];
-  const oldWorkers = workers.filter(({ id }) => !registered.has(id)).map(({ host, pid }) => `${host}:${pid}`);
+  const oldWorkers = record.format < readable.newest ? await unregisteredWorkers(store, record) : [];
   const decision = decideRaise(record, { newest: readable.newest, windowMs, oldWorkers });
   if (decision.kind === 'due') {
     const values = { from: record.format, registrations: record.registrations, version };
@@ -69,7 +67,14 @@ export async function advanceFormat(
   return decision;
 }
 
-/** Stores a decision, for the next look and for consoles. */
+/** The running workers of 0.1.0, as `host:pid`. */
+async function unregisteredWorkers(store: Store, { processes }: FoundRecord): Promise<string[]> {
+  const registered = new Set(processes.map(({ id }) => id));
+  const workers = await aliveWorkers(store, WORKER_SIGN_MS);
+  return workers.filter(({ id }) => !registered.has(id)).map(({ host, pid }) => `${host}:${pid}`);
+}
+
+/** Stores a decision, for the next look, and the time of the raise for consoles. */
 async function noteDecision(
   store: Store,
   record: FormatRecord,
@@ -80,18 +85,15 @@ async function noteDecision(
   const set = (fields: Record<string, string | number>) => change.hset(key, { ...fields, looked_at: record.nowMs });
   if (decision.kind === 'waiting') {
     change.hdel(key, 'settled_since', 'checked_since', 'raises_at');
-    set({ raise_waits_for: JSON.stringify(decision.processes) });
+    set({});
+  } else if (decision.kind === 'settling') {
+    change.hdel(key, 'checked_since');
+    set({ settled_since: decision.sinceMs, raises_at: decision.raisesAtMs });
   } else {
-    change.hdel(key, 'raise_waits_for');
-    if (decision.kind === 'settling') {
-      change.hdel(key, 'checked_since');
-      set({ settled_since: decision.sinceMs, raises_at: decision.raisesAtMs });
-    } else {
-      // An ingest process of 0.1.0 would write it again within a minute.
-      if (decision.checkedSinceMs === record.nowMs) change.hdel(key, 'event_search');
-      const { sinceMs, checkedSinceMs, raisesAtMs } = decision;
-      set({ settled_since: sinceMs, checked_since: checkedSinceMs, raises_at: raisesAtMs });
-    }
+    // An ingest process of 0.1.0 would write it again within a minute.
+    if (decision.checkedSinceMs === record.nowMs) change.hdel(key, 'event_search');
+    const { sinceMs, checkedSinceMs, raisesAtMs } = decision;
+    set({ settled_since: sinceMs, checked_since: checkedSinceMs, raises_at: raisesAtMs });
   }
   await execAll(change);
 }
@@ -111,8 +113,17 @@ interface FormatState {
   processes: (RegisteredProcess & { id: string })[];
 }
 
+/**
+ * Says what the raise waits for, also while nobody looks: a worker of 0.1.0 that does the maintenance keeps its lease
+ * until it stops, so no worker of this release has a turn.
+ */
 export async function readFormat(store: Store): Promise<FormatState> {
-  const { format: current, oldestStored, waitsFor, raisesAtMs, processes } = await readRecord(store);
+  const record = await readRecord(store);
+  const { format: current, oldestStored, processes } = record;
   const newest = Math.max(READABLE.newest, current);
-  return { current, newest, oldestStored, waitsFor, raisesAtMs: current < newest ? raisesAtMs : undefined, processes };
+  const state = { current, newest, oldestStored, processes };
+  if (current === newest) return { ...state, waitsFor: [], raisesAtMs: undefined };
+  const waitsFor = processesBefore(record, await unregisteredWorkers(store, record));
+  const isComing = waitsFor.length === 0 && isLookedAt(record);
+  return { ...state, waitsFor, raisesAtMs: isComing ? record.raisesAtMs : undefined };
 }

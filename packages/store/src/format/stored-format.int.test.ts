@@ -37,6 +37,17 @@ afterEach(async () => {
 });
 afterAll(() => redis.disconnect());
 
+const OLD_WORKER = {
+  host: 'h',
+  pid: 3,
+  version: '0.1.0',
+  startedAtMs: 0,
+  concurrency: 1,
+  addressConcurrency: 1,
+  inFlight: 0,
+  outageSinceMs: null,
+};
+
 async function redisNowMs(): Promise<number> {
   const [s, us] = await redis.time();
   return Number(s) * 1000 + Math.floor(Number(us) / 1000);
@@ -176,20 +187,26 @@ describe('a raise', () => {
   it('waits for a worker that sends heartbeats and is not registered', async () => {
     await leaveFirstRelease();
     const opened = await open();
-    const worker = {
-      host: 'h',
-      pid: 3,
-      version: '0.1.0',
-      startedAtMs: 0,
-      concurrency: 1,
-      addressConcurrency: 1,
-      inFlight: 0,
-      outageSinceMs: null,
-    };
-    await sendHeartbeat(opened.store, { id: 'unknown', ...worker });
-    await sendHeartbeat(opened.store, { id: 'one', ...worker });
+    await sendHeartbeat(opened.store, { id: 'unknown', ...OLD_WORKER });
+    await sendHeartbeat(opened.store, { id: 'one', ...OLD_WORKER });
     await letWindowPass();
     expect(await advance(opened)).toEqual({ kind: 'waiting', processes: ['worker h:3 (release 0.1.0)'] });
+  });
+  it('is said to wait for a worker of 0.1.0 also while that one does the maintenance, so that nobody looks', async () => {
+    await leaveFirstRelease();
+    const opened = await open();
+    await advance(opened);
+    expect(await readFormat(opened.store)).toMatchObject({ waitsFor: [], raisesAtMs: expect.any(Number) });
+    await sendHeartbeat(opened.store, { id: 'unknown', ...OLD_WORKER });
+    const waiting = { waitsFor: ['worker h:3 (release 0.1.0)'], raisesAtMs: undefined };
+    expect(await readFormat(opened.store)).toMatchObject(waiting);
+  });
+  it('has no time once nobody has looked for a minute', async () => {
+    await leaveFirstRelease();
+    const opened = await open();
+    await advance(opened);
+    await redis.hset(key, 'looked_at', (await redisNowMs()) - 60_000);
+    expect(await readFormat(opened.store)).toMatchObject({ waitsFor: [], raisesAtMs: undefined });
   });
   it('removes the sign of an ingest process of 0.1.0, and waits where it comes back', async () => {
     await leaveFirstRelease();

@@ -5,5 +5,5 @@
 
 if formatOf('format') ~= from or (call('HGET', prefix, 'registrations') or '') ~= registrations then return 0 end
 setFormat(from + 1, version)
-call('HDEL', prefix, 'settled_since', 'looked_at', 'checked_since', 'raises_at', 'raise_waits_for')
+call('HDEL', prefix, 'settled_since', 'looked_at', 'checked_since', 'raises_at')
 return 1
