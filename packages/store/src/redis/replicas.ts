@@ -9,10 +9,15 @@ import { oneAfterAnother } from './one-after-another.ts';
 
 /** How long replicas may take. The connection is blocked meanwhile. */
 const WAIT_MS = 1_000;
+/** For a master that lacks replicas. Where `INFO` does not list them, one that is near and back is found with it. */
+const SHORT_WAIT_MS = 10;
 /** A master has it until it, or a replica that takes over, begins a history of its own. */
 const REPLICATION_ID = /^master_replid:(\w+)/m;
-/** A replica that has acknowledged something in the last two seconds. Replicas do so every second. */
-const LIVE_REPLICA = /^slave\d+:.*state=online,.*lag=[0-2]\s*$/gm;
+/**
+ * A replica that has acknowledged something in the last two seconds. Replicas do so every second. Valkey has further
+ * fields after these.
+ */
+const LIVE_REPLICA = /^slave\d+:.*\bstate=online\b.*\blag=[0-2]\b/gm;
 
 /** Too few replicas acknowledged the write; it may still have been applied. */
 export class TooFewReplicas extends Error {
@@ -34,7 +39,7 @@ interface Master {
   replicationId: string | undefined;
   /** How often another one has taken over, or may have. */
   changes: number;
-  /** It has too few live replicas, so WAIT would only block the connection. */
+  /** It has too few live replicas, so a long WAIT would only block the connection. */
   lacksReplicas: boolean;
 }
 
@@ -77,20 +82,23 @@ export function createReplicaWait(store: Store, replicas: number): ReplicaWait {
 async function waitFor(redis: Store['redis'], prefix: string, master: Master, replicas: number): Promise<void> {
   // WAIT covers only the writes of its own connection. This write comes after all that this process has read, whoever
   // wrote that.
-  const commands = redis.pipeline().set(replicatedKey(prefix), '', 'PX', WAIT_MS);
-  if (!master.lacksReplicas) commands.wait(replicas, WAIT_MS);
-  const results = (await commands.info('replication').exec()) ?? [];
-  const [written, waited] = master.lacksReplicas ? [results[0]] : results;
+  const waitMs = master.lacksReplicas ? SHORT_WAIT_MS : WAIT_MS;
+  const commands = redis.pipeline().set(replicatedKey(prefix), '', 'PX', WAIT_MS).wait(replicas, waitMs);
+  const [written, waited, info] = (await commands.info('replication').exec()) ?? [];
   if (written?.[0]) throw written[0];
   // Where INFO is refused, there is none.
-  const info = String(results.at(-1)?.[1]);
-  const [, replicationId] = REPLICATION_ID.exec(info) ?? [];
+  const [, replicationId] = REPLICATION_ID.exec(String(info?.[1])) ?? [];
   if (master.replicationId !== undefined && replicationId !== master.replicationId) master.changes += 1;
   master.replicationId = replicationId;
   // Refused, for example by a server that has just become a replica: it is unknown which servers have the write.
   if (waited?.[0]) throw new TooFewReplicas('WAIT was refused', { cause: waited[0] });
-  const reached = Number(waited?.[1] ?? 0);
-  const mayReach = replicationId === undefined || (info.match(LIVE_REPLICA) ?? []).length >= replicas;
+  const reached = Number(waited?.[1]);
+  const mayReach = replicationId === undefined || liveReplicas(String(info?.[1])) >= replicas;
   master.lacksReplicas = !(reached >= replicas || mayReach);
   if (!(reached >= replicas)) throw new TooFewReplicas(`${reached} of ${replicas} replicas acknowledged the write`);
+}
+
+/** How many replicas are online and acknowledge, by the `INFO` of their master. */
+export function liveReplicas(info: string): number {
+  return info.match(LIVE_REPLICA)?.length ?? 0;
 }
