@@ -62,10 +62,10 @@ function targetsOf({ subscriptionId, deliveryId, replayId, detail }: AuditRecord
 }
 
 /**
- * How long after its time an entry may stand in its stream: it follows one of a process whose clock was ahead, and one
- * that is wrong by more than a day writes nothing.
+ * How long after its time an entry may stand in its stream. One of a process whose clock is behind may follow one of a
+ * process whose clock was ahead, and a process whose clock is wrong by more than a day writes nothing.
  */
-const MAX_LATE_MS = DAY_MS;
+const MAX_LATE_MS = 2 * DAY_MS;
 
 /**
  * The entries of all partitions' streams, newest first, with some after the range. The item of a candidate is its id
