@@ -9,7 +9,10 @@ import { oneAfterAnother } from './one-after-another.ts';
 
 /** How long replicas may take. The connection is blocked meanwhile. */
 const WAIT_MS = 1_000;
-/** For a master that lacks replicas. Where `INFO` does not list them, one that is near and back is found with it. */
+/**
+ * For a master that lacks replicas. Where `INFO` does not list them, one that is near and back is found with it. (An
+ * idle Redis looks only ten times a second whether a time is over.)
+ */
 const SHORT_WAIT_MS = 10;
 /** A master has it until it, or a replica that takes over, begins a history of its own. */
 const REPLICATION_ID = /^master_replid:(\w+)/m;
