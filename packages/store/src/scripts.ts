@@ -85,8 +85,9 @@ export const scripts = {
     return { state: state === '' ? undefined : leaseState(state), putBack: Number(putBack), isMore: isOne(isMore) };
   }),
   putBackLost: script('...lost(token) ...known(id)', Number),
-  endDeliveries: script('reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag ...deliveries(id)', (reply) =>
-    list(reply).map(String),
+  endDeliveries: script(
+    'reason nowMs:number expiresAtMs retentionMs:number onlyHeld:flag generation? ...deliveries(id)',
+    (reply) => list(reply).map(String),
   ),
   parkOverdue: script('id generation subscriptionId nowMs:number dueBeforeMs:number', overdueOrNot),
   parkJobs: script(`${OF_WORKER} ...jobs(home id generation subscriptionId jobId token nextToken?)`, parkedDeliveries),

@@ -312,7 +312,9 @@ async function endWithoutAttempt(
   const { store, clock, logger } = context;
   const partition = partitionOfId(job.deliveryId, store.partitions);
   const deliveries = [{ id: job.deliveryId, event: job.event }];
-  await endDeliveries(store, { partition, deliveries, reason, nowMs: clock.now() });
+  // Not one that has replaced it since.
+  const { generation } = job;
+  await endDeliveries(store, { partition, deliveries, reason, nowMs: clock.now(), generation });
   logger.warn(
     { delivery_id: job.deliveryId, event_id: eventIdOf(job.event), reason, trace_id: event?.trace?.traceId },
     'delivery.ended_without_attempt',

@@ -366,6 +366,18 @@ it('ends a delivery whose event has expired, after one look for it', async () =>
   expect(await loadDeliveries(store, [job.deliveryId])).toMatchObject([{ failureReason: 'expired', attempts: [] }]);
 });
 
+it('does not end the delivery of an event that is published again at the moment when it has expired', async () => {
+  const { subscriptionId } = (await pendingJob()).job;
+  const { job } = await deliver(subscriptionId, 'order-1');
+  jest.spyOn(context.eventBodies, 'load').mockImplementation(async () => {
+    await store.redis.del(...(await store.redis.keys(`${store.prefix}:*:event:order-1*`)));
+    await deliver(subscriptionId, 'order-1');
+    return 'expired' as const;
+  });
+  expect(await handle(job)).toEqual({ kind: 'done' });
+  expect(await loadDeliveries(store, [job.deliveryId])).toMatchObject([{ status: 'pending', failureReason: null }]);
+});
+
 describe('a worker that was suspended', () => {
   const lost = { isSure: () => false, confirm: async () => false };
   const receivers: Awaited<ReturnType<typeof startReceiver>>[] = [];

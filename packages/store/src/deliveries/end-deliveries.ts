@@ -26,20 +26,21 @@ interface DeliveriesToEnd {
   reason: Extract<FailureReason, 'expired' | 'subscription_deleted' | 'erased'>;
   nowMs: number;
   onlyHeld?: boolean;
+  generation?: number;
 }
 
 /**
- * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held. Returns
- * how many it has ended. Removes the jobs of their retries. Other jobs stay in the queue: a worker that takes one finds
- * its delivery ended.
+ * Ends unfinished deliveries of one partition without an attempt; with `onlyHeld`, those that are still held; with
+ * `generation`, those whose newest job has it. Returns how many it has ended. Removes the jobs of their retries. Other
+ * jobs stay in the queue: a worker that takes one finds its delivery ended.
  */
 export async function endDeliveries(
   store: Store,
-  { partition, deliveries, reason, nowMs, onlyHeld = false }: DeliveriesToEnd,
+  { partition, deliveries, reason, nowMs, onlyHeld = false, generation }: DeliveriesToEnd,
 ): Promise<number> {
   const expiresAtMs = nowMs + keptWhileUnfinishedMs(store);
   const prefix = partitionPrefix(store, partition);
-  const values = { reason, nowMs, expiresAtMs, retentionMs: store.retentionMs, onlyHeld };
+  const values = { reason, nowMs, expiresAtMs, retentionMs: store.retentionMs, onlyHeld, generation };
   let ended = 0;
   for (const some of chunksOf(deliveries, AT_ONCE)) {
     await Promise.all(some.map(({ event }) => keepEvent(store, event, expiresAtMs)));

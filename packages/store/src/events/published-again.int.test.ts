@@ -5,6 +5,7 @@ import { jobIdOf } from '@posthorn/testing';
 import {
   changeSubscription,
   createDeliveries,
+  endDeliveries,
   loadResponses,
   pruneFinished,
   pruneSucceeded,
@@ -117,6 +118,9 @@ describe.each(Object.entries(makers))('a delivery made %s', (_who, make) => {
     const older = { deliveryId: old, generation: made.generation - 1, subscriptionId: id };
     expect(await begin(older)).toEqual({ kind: 'superseded' });
     expect(await begin({ ...older, generation: made.generation })).toMatchObject({ kind: 'attempt', attemptNumber: 1 });
+    const partition = partitionOf(id, store.partitions);
+    const ending = { partition, deliveries: [{ id: old, event: ref }], reason: 'expired' as const, nowMs: time.nowMs };
+    expect(await endDeliveries(store, { ...ending, generation: older.generation })).toBe(0);
     // As if the call was sent again, or the fan-out was finished by another process.
     expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'without_first_job' }]);
     expect(await loadOne(old)).toEqual(made);

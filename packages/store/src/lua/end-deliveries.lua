@@ -1,7 +1,8 @@
 -- Ends unfinished deliveries without an attempt, and removes the jobs of their retries; with `onlyHeld`, only held
--- ones. It is one script so that a delivery that has moved on since the caller read it is not ended by mistake. Leaves
--- deliveries of a deleted subscription that was created again under its key. Expired deliveries of one address share
--- one notice, because more may expire in a second than can be posted. Returns the ids of the ended ones.
+-- ones; with `generation`, only if their newest job has it. It is one script so that a delivery that has moved on since
+-- the caller read it is not ended by mistake, nor a new one with the same id. Leaves deliveries of a deleted
+-- subscription that was created again under its key. Expired deliveries of one address share one notice, because more
+-- may expire in a second than can be posted. Returns the ids of the ended ones.
 --@include delivery-key
 --@include status
 --@include notify
@@ -14,6 +15,7 @@ for id in deliveries do
   local st, sub = found[1], found[2]
   local status = sub and reason == REASON_SUBSCRIPTION_DELETED and call('HGET', KEY_SUBSCRIPTION .. sub, 'status')
   local isLeft = status and status ~= DELETED or onlyHeld and st ~= HELD
+    or generation ~= '' and (found[4] or '0') ~= generation
   if st and not isFinished(st) and not isLeft then
     endWithoutAttempt(id, found, reason, nowMs, expiresAtMs, retentionMs)
     if not noticeOf[sub] then
