@@ -38,29 +38,29 @@ describe('parking', () => {
 describe('a new delivery to an address where many wait', () => {
   it('is parked from the start and gets its job in its turn, also if its event is published again', async () => {
     const subscription = await subscribe();
-    const published: Event[] = [];
+    const published: { event: Event; acceptedAtMs: number }[] = [];
     const publish = async () => {
       time.nowMs += 1;
       const sent = event();
-      published.push(sent);
+      published.push({ event: sent, acceptedAtMs: time.nowMs });
       const [made] = await deliver([subscription.id], sent);
       return made!;
     };
     for (let i = 0; i < 100; i++) {
       const { deliveryId, state } = await publish();
       expect(state).toBe('pending');
-      await park({ deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(published.at(-1)!) });
+      await park({
+        deliveryId,
+        generation: 0,
+        subscriptionId: subscription.id,
+        event: eventRef(published.at(-1)!.event),
+      });
     }
     const born = await publish();
     expect(born.state).toBe('without_first_job');
     expect(await loadOne(born.deliveryId)).toMatchObject({ status: 'pending', attemptCount: 0 });
     for (const again of [published[0]!, published.at(-1)!]) {
-      const stored = {
-        ref: eventRef(again),
-        event: again,
-        acceptedAtMs: time.nowMs,
-        subscriptionIds: [subscription.id],
-      };
+      const stored = { ...again, ref: eventRef(again.event), subscriptionIds: [subscription.id] };
       expect(await createDeliveries(store, stored)).toMatchObject([{ state: 'without_first_job' }]);
     }
     const released = await release('parked', subscription.id, 101);
