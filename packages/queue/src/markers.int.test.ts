@@ -1,17 +1,15 @@
-/** What becomes of a marker that a process has popped and can't use. */
-import { afterEach, expect, it } from '@jest/globals';
-import { testPrefix, testRedisUrl } from '@posthorn/testing';
+/** What becomes of a marker that a process has popped and can't use, and of a wait that Redis ends. */
+import { afterAll, afterEach, expect, it } from '@jest/globals';
+import { eventually, testPrefix, testRedisUrl } from '@posthorn/testing';
 import { Redis } from 'ioredis';
 import { createMarkers } from './markers.ts';
 import { Partitions } from './partitions.ts';
 
-const redis = new Redis(testRedisUrl(), { lazyConnect: true });
 const prefix = testPrefix();
+const redis = new Redis(testRedisUrl(), { lazyConnect: true, connectionName: prefix });
 const marker = `${prefix}:deliveries:marker`;
-afterEach(async () => {
-  await redis.del(marker);
-  redis.disconnect();
-});
+afterEach(() => redis.del(marker));
+afterAll(() => redis.disconnect());
 
 it('is put back, and an earlier one that was set meanwhile stays', async () => {
   const partitions = new Partitions(1, 1);
@@ -36,4 +34,36 @@ it('is put back, and an earlier one that was set meanwhile stays', async () => {
   await changed.promise;
   markers.close();
   expect(await redis.zscore(marker, '1')).toBe(String(dueAtMs));
+});
+
+it('are waited for again once Redis ends a wait, as at a planned failover: that is no error', async () => {
+  const partitions = new Partitions(1, 1);
+  partitions.foundEmpty(partitions.all[0]!, undefined);
+  const errors: unknown[] = [];
+  let waits = 0;
+  const came = Promise.withResolvers<void>();
+  const markers = createMarkers({
+    redis,
+    partitionPrefixes: [prefix],
+    partitions,
+    canTake: () => true,
+    look: async () => undefined,
+    changed() {
+      waits += 1;
+      if (partitions.all[0]!.state !== 'empty') came.resolve();
+      markers.wait();
+    },
+    onError: (error) => errors.push(error),
+  });
+  markers.wait();
+  await eventually('the wait to be ended', async () => {
+    const clients = String(await redis.client('LIST')).split('\n');
+    const own = clients.filter((line) => line.includes(`name=${prefix} `) && line.includes('flags=b '));
+    for (const line of own) await redis.call('CLIENT', 'UNBLOCK', /\bid=(\d+)/.exec(line)![1]!, 'ERROR');
+    return waits + errors.length > 0;
+  });
+  await redis.zadd(marker, 0, '0');
+  await came.promise;
+  markers.close();
+  expect(errors).toEqual([]);
 });

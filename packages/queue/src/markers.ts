@@ -9,6 +9,8 @@ const OVERDUE_MS = 2_000;
 const PARTIAL_WAIT_MS = 250;
 /** Pause after an error. */
 const RETRY_MS = 1_000;
+/** Redis ends a wait early: at a planned failover, or because somebody has asked for it. The next wait may begin. */
+const UNBLOCKED = /^UNBLOCKED /;
 
 interface MarkersOptions {
   redis: Redis | Cluster;
@@ -63,6 +65,7 @@ function createWait(group: readonly Partition[], options: MarkersOptions) {
     try {
       return (await withTimeLimit(timeoutMs + OVERDUE_MS, popped)) ?? undefined;
     } catch (error) {
+      if (error instanceof Error && UNBLOCKED.test(error.message)) return undefined;
       if (!(error instanceof TimeLimitExceeded)) throw error;
       connection?.disconnect();
       connection = undefined;
