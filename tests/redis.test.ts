@@ -166,6 +166,25 @@ describe('with a Redis that', () => {
     expect(complaintsOf(worker)).toEqual([]);
   });
 
+  it('has lost the locks of many jobs in flight, a few lines say so and outcomes are stored all the same', async () => {
+    const redis = await redisServer();
+    const settings = { REDIS_URL: redis.url, ADDRESS_CONCURRENCY: '40', ATTEMPT_TIMEOUT: LONG };
+    const { publish, deliveries, to, worker } = await system(settings);
+    const answer = Promise.withResolvers<void>();
+    to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
+    await Promise.all(Array.from({ length: 30 }, (_, i) => accepted(() => publish(sampleEvent({ id: `evt_${i}` })))));
+    await to.received(30, isDelivery);
+    const client = ownClient({ REDIS_URL: redis.url });
+    for (const lock of await client.keys('*:deliveries:*:lock')) await client.del(lock);
+    answer.resolve();
+    await eventually('all records', async () => (await deliveries('status=succeeded&limit=100')).length === 30);
+    const lines = () =>
+      worker.output.filter((line) => /"msg":"(job.gone|queue.failed)"/.test(line)).map((line) => JSON.parse(line));
+    await eventually('all jobs', () => lines().reduce((sum, { suppressed }) => sum + (suppressed ?? 1), 0) >= 30);
+    expect(lines().length).toBeLessThan(30);
+    expect(lines().filter(({ msg }) => msg === 'queue.failed')).toEqual([]);
+  });
+
   it('breaks off the reply that gives a busy worker its jobs, they are put back at once and sent once', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);

@@ -8,7 +8,7 @@ import {
   type TraceContext,
 } from '@posthorn/core';
 import { type Api, createBudget, principalOf, problemDocument, type RateLimit, toAppError } from '@posthorn/http';
-import { frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
+import { boundedLog, frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
@@ -93,12 +93,19 @@ export interface PublisherContext extends IngestContext {
 interface RoutesContext extends PublisherContext {
   /** Writes the line of an event. */
   logIngested: (fields: Record<keyof typeof INGESTED_FIELDS, LineValue>) => void;
+  /** Writes a line of an event in a batch that got 503. All do while Redis is away, and publishers repeat them. */
+  logRefused: ReturnType<typeof boundedLog>;
+  /** Writes a line of an event in a batch that got 500. */
+  logFailed: ReturnType<typeof boundedLog>;
 }
 
 export function publisherRoutes(api: Api, publisherContext: PublisherContext): void {
+  const { logger } = publisherContext;
   const context: RoutesContext = {
     ...publisherContext,
-    logIngested: frequentLine(publisherContext.logger, 'event.ingested', INGESTED_FIELDS),
+    logIngested: frequentLine(logger, 'event.ingested', INGESTED_FIELDS),
+    logRefused: boundedLog((fields) => logger.warn(fields, 'event.ingest_failed')),
+    logFailed: boundedLog((fields) => logger.error(fields, 'event.ingest_failed')),
   };
   const budget = createBudget(MAX_EVENTS_IN_FLIGHT);
   const turnFor = (publisher: string) => context.turns.turnFor(publisher);
@@ -155,7 +162,10 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
       );
       for (const { status } of results) context.countEvents(caller, status);
       if (results.every(({ status }) => status === 503)) {
+        // For the log: why, of one of them.
+        const cause = results.find((result) => result instanceof AppError)?.cause;
         throw new AppError('unavailable', 'None of the events is known to be accepted; retry shortly.', {
+          cause,
           retryAfterS: 5,
         });
       }
@@ -213,7 +223,8 @@ async function publishInBatch(context: RoutesContext, call: Call, event: unknown
     if (error.status >= 500) {
       const { publisher, trace } = call;
       const line = { err: error.cause, event_id: idOf(event), publisher: publisher.name, trace_id: trace?.traceId };
-      context.logger.warn(line, 'event.ingest_failed');
+      if (error.status === 500) context.logFailed(line);
+      else context.logRefused(line);
     }
     return error;
   }

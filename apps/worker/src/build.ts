@@ -6,6 +6,7 @@ import { serveApi } from '@posthorn/http';
 import { type ConsumerTimings, createJobQueues, isJobGone } from '@posthorn/queue';
 import {
   type App,
+  boundedLog,
   type Clock,
   checkAtStart,
   createLogger,
@@ -147,12 +148,16 @@ function attemptContext(
   secretBox: SecretBox,
 ): AttemptContext {
   const { storage, logger } = parts;
+  const logFailed = boundedLog((fields) => logger.error(fields, 'queue.failed'));
+  // After an outage of Redis, each job that was in flight may be one.
+  const logGone = boundedLog((fields) => logger.warn(fields, 'job.gone'));
   return {
     ...parts,
     onError(err) {
       // While Redis is unavailable, `parts.onError` reports all its errors once.
       if (!storage.isOpen() || err instanceof StorageUnavailable) parts.onError(err);
-      else logger[isJobGone(err) ? 'warn' : 'error']({ err }, 'queue.failed');
+      else if (isJobGone(err)) logGone({ reason: err.message });
+      else logFailed({ err });
     },
     logAttempted: attemptedLine(parts.logger),
     signRequest: createRequestSigner(secretBox),

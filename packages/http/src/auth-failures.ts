@@ -1,6 +1,6 @@
 /** Counts, logs and limits wrong keys and tokens per client, in bounded memory. It never logs what was sent. */
 import { AppError, atMost } from '@posthorn/core';
-import type { Logger } from '@posthorn/runtime';
+import { boundedLog, type Logger } from '@posthorn/runtime';
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
 import { Counter, type Registry } from 'prom-client';
@@ -8,8 +8,6 @@ import { ipNetwork } from './ip-network.ts';
 
 /** Clients that are tracked; the least recently used one is evicted. */
 const MAX_CLIENTS = 10_000;
-/** Further failures within a second are counted, not logged. */
-const MAX_LOG_LINES_PER_SECOND = 5;
 
 /** Wrong bearer keys that a client may send before it gets 429 instead of 401. A known key always passes. */
 const BEARER_LIMIT = { failures: 60, windowMs: 60_000 };
@@ -92,23 +90,4 @@ function createFailureCounts(windowMs: number) {
     ttl: windowMs,
     memoMethod: () => ({ count: 0 }),
   });
-}
-
-/** Writes the first lines of each second, and at its end one line with the number of suppressed ones. */
-function boundedLog(write: (fields: Record<string, unknown>) => void): (fields: Record<string, unknown>) => void {
-  let written = 0;
-  let suppressed = 0;
-  const endSecond = () => {
-    if (suppressed > 0) write({ suppressed });
-    [written, suppressed] = [0, 0];
-  };
-  return (fields) => {
-    if (written === 0) setTimeout(endSecond, 1_000).unref();
-    if (written === MAX_LOG_LINES_PER_SECOND) {
-      suppressed += 1;
-      return;
-    }
-    written += 1;
-    write(fields);
-  };
 }

@@ -1,4 +1,5 @@
 /** What every process needs: settings, logs, metrics, tracing, services that start and stop. */
+export { boundedLog } from './bounded-log.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { frequentLine, type LineValue } from './frequent-line.ts';
 export { createLogger, type Logger } from './logger.ts';
