@@ -126,6 +126,7 @@ function buildBase(settings: WorkerSettings, clock: Clock, workerId: string) {
   const storage = openStore(settings, {
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn(text),
+    onRecovery: (text) => logger.info(text),
     identity: { id: workerId, app: 'worker', version },
     onMismatch: (error) => exitAtOnce(logger, error),
   });

@@ -36,6 +36,7 @@ export function openStorage(
     failFastAfterMs: FAIL_FAST_AFTER_MS,
     onError: (err) => logger.warn({ err }, 'redis.failed'),
     onWarning: (text) => logger.warn({}, text),
+    onRecovery: (text) => logger.info({}, text),
     beforeOpen: () => jobQueues.ready(),
   });
   const { store, partitionPrefixes, onError } = storage;

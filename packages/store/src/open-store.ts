@@ -9,13 +9,15 @@ import { KnownFormat, type ProcessIdentity } from './format/stored-format.ts';
 import { allPrefixes } from './keys.ts';
 import { checkServer } from './redis/check-server.ts';
 import { connectRedis, type RedisSettings } from './redis/connect-redis.ts';
-import { createRedisReport } from './redis/redis-report.ts';
-import { checkAnyPartition } from './redis/unavailable-partitions.ts';
+import { createRedisReport, describeServers } from './redis/redis-report.ts';
+import { checkAllPartitions, checkAnyPartition } from './redis/unavailable-partitions.ts';
 import { defineScripts } from './scripts.ts';
 import type { Store } from './store.ts';
 
 /** Pause between two attempts to open the store while Redis is unavailable. */
 const START_RETRY_MS = 500;
+/** Longer than a process waits before it repeats what Redis has refused: without an error for this time, it is usable. */
+const QUIET_MS = 2_000;
 /** A process that can't deregister in this time stops without. */
 const LEAVE_TIMEOUT_MS = 1_000;
 
@@ -32,7 +34,8 @@ interface StoreSettings extends RedisSettings, WorkersSettings {
  * The store of one process. `start` waits until Redis can be used, checks that this process may take part in the
  * installation, and opens the store. Nothing may be read or written before `isOpen`: the data may belong to an
  * installation with other settings. `onWarning` gets the reason while Redis is away (each at once, then once a minute),
- * and what else an operator should know of Redis; `onError` gets all other errors.
+ * and what else an operator should know of Redis; `onRecovery` gets a sentence when it can be used again, and `onError`
+ * all other errors.
  */
 export function openStore(
   settings: StoreSettings,
@@ -40,6 +43,7 @@ export function openStore(
     failFastAfterMs?: number;
     onError: (error: Error) => void;
     onWarning?: (text: string) => void;
+    onRecovery?: (text: string) => void;
     /** Is awaited before the store opens, once Redis can be used. */
     beforeOpen?: () => Promise<void>;
     /** The process that opens it; undefined for tools and tests, which are not registered. */
@@ -64,7 +68,7 @@ export function openStore(
   const spansPartitions = partitions > 1 && !(redis instanceof Cluster);
   const store: Store = { redis, prefix, partitions, spansPartitions, retentionMs, succeededRetentionMs, format };
   let state: State = 'waiting';
-  const onError = reportUnavailable(redis, settings, { state: () => state, onWarning, onError: options.onError });
+  const onError = reportUnavailable(store, settings, { ...options, state: () => state, onWarning });
   redis.on('ready', () => {
     if (state !== 'open') return;
     format.doubt();
@@ -120,19 +124,51 @@ export function openStore(
 
 type State = 'waiting' | 'open' | 'stopped';
 
+interface ReportOptions {
+  state: () => State;
+  onWarning: (text: string) => void;
+  onRecovery?: (text: string) => void;
+  onError: (error: Error) => void;
+}
+
 /**
- * Tells `onWarning` why Redis can't be used while it can't. Returns a function for the errors of all connections to it.
+ * Tells `onWarning` why Redis can't be used while it can't, and `onRecovery` when it can be used again. Returns a
+ * function for the errors of all connections to it.
  */
 function reportUnavailable(
-  redis: Redis | Cluster,
+  store: Store,
   settings: RedisSettings,
-  options: { state: () => State; onWarning: (text: string) => void; onError: (error: Error) => void },
+  { state, onWarning, onRecovery, onError: onOther }: ReportOptions,
 ): (error: Error) => void {
-  const { state, onWarning } = options;
-  const newReport = () =>
-    createRedisReport(settings, (text) => {
-      if (state() !== 'stopped') onWarning(text);
+  const { redis } = store;
+  let lastAtMs = 0;
+  let isAway = false;
+  const sayWhenBack = async () => {
+    isAway = true;
+    do await wait(QUIET_MS, undefined, { ref: false });
+    while (state() !== 'stopped' && !(await isUsable()));
+    isAway = false;
+    if (state() !== 'stopped') onRecovery?.(`${describeServers(settings).where} can be used again.`);
+  };
+  const isUsable = async () => {
+    const takesWrites = await checkAllPartitions(store).then(
+      () => true,
+      () => false,
+    );
+    return takesWrites && performance.now() - lastAtMs >= QUIET_MS;
+  };
+  const newReport = () => {
+    const report = createRedisReport(settings, (text) => {
+      if (state() === 'stopped') return;
+      onWarning(text);
+      // Before the store is open, nothing may be written, and `ready` says that Redis can be used.
+      if (state() === 'open' && !isAway) void sayWhenBack();
     });
+    return (error: Error | undefined) => {
+      lastAtMs = performance.now();
+      return report(error);
+    };
+  };
   let report = newReport();
   // Never begun anew: each write that a replica refuses makes a new connection (`reconnectOnError`).
   const reportReplica = newReport();
@@ -140,20 +176,20 @@ function reportUnavailable(
     // While Redis is away, each connection fails several times a second for the same reason.
     if (state() === 'waiting' || error instanceof StorageUnavailable)
       void (error.message.startsWith('READONLY') ? reportReplica : report)(error);
-    else options.onError(error);
+    else onOther(error);
   };
   redis.on('error', onError);
-  let isUsable = false;
+  let isConnected = false;
   redis.on('ready', () => {
-    isUsable = true;
+    isConnected = true;
     // If it is away again, that is reported again, however soon.
     if (state() === 'open') report = newReport();
   });
   // A server that refuses connections may only close them: ioredis reports no error then. The close of a usable
   // connection says nothing yet: the next one may be usable too.
   redis.on('close', () => {
-    if (!isUsable && state() !== 'stopped') void report(undefined);
-    isUsable = false;
+    if (!isConnected && state() !== 'stopped') void report(undefined);
+    isConnected = false;
   });
   return onError;
 }

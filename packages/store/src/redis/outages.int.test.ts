@@ -41,7 +41,12 @@ async function startGateway() {
 async function openStoreBehind({ url, comeBack }: Awaited<ReturnType<typeof startGateway>>) {
   const said: string[] = [];
   const settings = { REDIS_URL: url.href, KEY_PREFIX: testPrefix(), PARTITIONS: 1, RETENTION: DAY_MS };
-  const opened = openStore(settings, { onError: () => undefined, onWarning: (text) => said.push(text) });
+  const back: string[] = [];
+  const opened = openStore(settings, {
+    onError: () => undefined,
+    onWarning: (text) => said.push(text),
+    onRecovery: (text) => back.push(text),
+  });
   atEnd(async () => {
     const { redis, prefix } = opened.store;
     comeBack();
@@ -53,7 +58,7 @@ async function openStoreBehind({ url, comeBack }: Awaited<ReturnType<typeof star
   const { redis } = opened.store;
   let closes = 0;
   redis.on('close', () => (closes += 1));
-  return { redis, said, closes: () => closes, onError: opened.onError };
+  return { redis, said, back, closes: () => closes, onError: opened.onError };
 }
 
 it('each outage has one line, also if Redis only closes connections', async () => {
@@ -69,6 +74,21 @@ it('each outage has one line, also if Redis only closes connections', async () =
     gateway.comeBack();
     await redis.ping();
   }
+});
+
+it('each outage has a line when it is over, also if only writes were refused', async () => {
+  const gateway = await startGateway();
+  const { said, back, onError } = await openStoreBehind(gateway);
+  const line = `Redis at ${gateway.url.host} can be used again.`;
+  gateway.goDown();
+  await eventually('the outage', () => said.length === 1);
+  expect(back).toEqual([]);
+  gateway.comeBack();
+  await eventually('the first line', () => back.length === 1);
+  onError(new StorageUnavailable("OOM command not allowed when used memory > 'maxmemory'."));
+  await eventually('the second line', () => back.length === 2);
+  expect(back).toEqual([line, line]);
+  expect(said).toHaveLength(2);
 });
 
 it('a connection that is closed and back at once is no outage', async () => {

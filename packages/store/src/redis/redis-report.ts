@@ -52,7 +52,7 @@ export function createRedisReport(
 }
 
 /** The servers that the settings name, without user and password. */
-function describeServers(settings: RedisSettings): { where: string; addresses: HostAndPort[]; tls: boolean } {
+export function describeServers(settings: RedisSettings): { where: string; addresses: HostAndPort[]; tls: boolean } {
   const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   const { hostname, port, protocol } = new URL(settings.REDIS_URL);
   const named = ({ host, port }: HostAndPort) => `${host.includes(':') ? `[${host}]` : host}:${port}`;

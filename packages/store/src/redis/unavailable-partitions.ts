@@ -22,6 +22,12 @@ export async function checkAnyPartition(store: Store): Promise<void> {
   await Promise.any(checks).catch((error: AggregateError) => Promise.reject(error.errors[0]));
 }
 
+/** Resolves once every partition has taken a write. Rejects with `StorageUnavailable`; without a reply, it waits. */
+export async function checkAllPartitions({ redis, ...store }: Store): Promise<void> {
+  const prefixes = redis instanceof Cluster ? allPrefixes(store) : [partitionPrefix(store, 0)];
+  await Promise.all(prefixes.map((prefix) => redis.set(replicatedKey(prefix), '', 'PX', LIFE_MS)));
+}
+
 /**
  * The partitions that take no writes, in order; also those whose server does not reply within 2 s. One write, except in
  * a Cluster, where each partition costs one.
