@@ -16,7 +16,7 @@ import type { Store } from './store.ts';
 
 /** Pause between two attempts to open the store while Redis is unavailable. */
 const START_RETRY_MS = 500;
-/** Longer than a process waits before it repeats what Redis has refused: without an error for this time, it is usable. */
+/** Without an error for this time Redis is usable: what it has refused is repeated sooner. */
 const QUIET_MS = 2_000;
 /** A process that can't deregister in this time stops without. */
 const LEAVE_TIMEOUT_MS = 1_000;

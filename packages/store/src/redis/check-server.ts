@@ -10,14 +10,15 @@ const MIN_MAJOR_VERSION = 7;
 
 /**
  * Throws `StartError` where a server lacks the database, is too old, or may evict keys and with them deliveries.
- * Returns a warning for each server that would lose acknowledged writes in a crash, has no memory limit, or whose ACL
- * does not allow these checks. The client must be connected.
+ * Returns a warning if a server would lose acknowledged writes in a crash, has no memory limit, or its ACL does not
+ * allow these checks; in a Cluster one for each of these, with the servers. The client must be connected.
  */
 export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
   if (!(redis instanceof Cluster)) await checkDatabase(redis);
-  const warnings: string[] = [];
-  const warn = (text: string) => warnings.push(text);
+  const warnings = new Map<string, string[]>();
   for (const server of masters(redis)) {
+    const { host, port } = server.options;
+    const warn = (text: string) => warnings.set(text, [...(warnings.get(text) ?? []), `${host}:${port}`]);
     const info = await readInfo(server);
     if (info === undefined) {
       warn(
@@ -54,7 +55,9 @@ export async function checkServer(redis: Redis | Cluster): Promise<string[]> {
       );
     }
   }
-  return warnings;
+  return Array.from(warnings, ([text, servers]) =>
+    redis instanceof Cluster ? `${text} That is so on ${servers.join(', ')}.` : text,
+  );
 }
 
 /**

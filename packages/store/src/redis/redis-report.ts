@@ -58,7 +58,8 @@ export function describeServers(settings: RedisSettings): { where: string; addre
   const named = ({ host, port }: HostAndPort) => `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const list = (addresses: readonly HostAndPort[]) => addresses.map(named).join(', ');
   const tls = protocol === 'rediss:';
-  if (nodes.length > 0) return { where: `Redis Cluster at ${list(nodes)}`, addresses: [...nodes], tls };
+  if (nodes.length > 0)
+    return { where: `Redis Cluster at ${list(nodes)}, or a part of it,`, addresses: [...nodes], tls };
   if (sentinels.length > 0)
     return { where: `Redis behind the sentinels at ${list(sentinels)}`, addresses: [...sentinels], tls };
   const address = { host: bareHost(hostname), port: Number(port || 6379) };
