@@ -1,6 +1,7 @@
 /** Problem documents over real connections. */
 import { describe, expect, it } from '@jest/globals';
 import { AppError, StorageUnavailable } from '@posthorn/core';
+import { eventually } from '@posthorn/testing';
 import { problemHandler } from './problems.ts';
 import { logged, logger, serve } from './test-service.ts';
 
@@ -56,5 +57,19 @@ describe('problems', () => {
       { ...reason, calls: 1 },
       { ...reason, calls: 5 },
     ]);
+  });
+
+  it('many internal errors are logged in a few lines, with how many more there were', async () => {
+    const url = await serve((app) => {
+      app.use(() => {
+        throw new Error('a bug');
+      });
+    });
+    const statuses = await Promise.all(Array.from({ length: 50 }, async () => (await fetch(url)).status));
+    expect(new Set(statuses)).toEqual(new Set([500]));
+    const lines = () => logged.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request.failed');
+    const told = () => lines().reduce((sum, { suppressed }) => sum + (suppressed ?? 1), 0);
+    await eventually('all errors to be accounted for', () => told() === 50);
+    expect(lines().length).toBeLessThan(50);
   });
 });

@@ -7,7 +7,7 @@ import {
   parseTraceparent,
   StorageUnavailable,
 } from '@posthorn/core';
-import { createSeldom, type Logger } from '@posthorn/runtime';
+import { boundedLog, createSeldom, type Logger } from '@posthorn/runtime';
 import type { ErrorRequestHandler, RequestHandler } from 'express';
 import type { z } from 'zod';
 
@@ -66,10 +66,12 @@ export function problemDocument(error: AppError, maxFields = MAX_FIELD_ERRORS): 
 const LOG_REJECTED_EVERY_MS = 1_000;
 
 /**
- * The last middleware of an API. Turns every error into a problem document. Logs each internal error, and the latest
- * refusal with 503 at most once a second, with the number of `calls` since the line before.
+ * The last middleware of an API. Turns every error into a problem document. Logs the first internal errors of
+ * a second and the number of the others, and the latest refusal with 503 at most once a second, with the number of
+ * `calls` since the line before.
  */
 export function problemHandler(logger: Logger, now = () => performance.now()): ErrorRequestHandler {
+  const logFailed = boundedLog((line) => logger.error(line, 'request.failed'));
   const mayLog = createSeldom({ everyMs: LOG_REJECTED_EVERY_MS, now });
   let calls = 0;
   const logRejected = (line: object) => {
@@ -83,7 +85,7 @@ export function problemHandler(logger: Logger, now = () => performance.now()): E
     const { method, path, headers } = request;
     const trace = parseTraceparent(headers.traceparent);
     const line = { err: error.cause ?? error, method, path, status: error.status, trace_id: trace?.traceId };
-    if (error.status === 500) logger.error(line, 'request.failed');
+    if (error.status === 500) logFailed(line);
     else if (error.status === 503) logRejected(line);
     if (response.headersSent) {
       next(thrown);
