@@ -3,6 +3,7 @@
  * bad.
  */
 import { randomUUID } from 'node:crypto';
+import { failingKey } from '../packages/store/src/keys.ts';
 import {
   type Bench,
   type BenchProcess,
@@ -44,6 +45,8 @@ export interface Isolation {
   unknown: Latency;
   /** A worker that has just started, so it knows no address, and 400 addresses on 400 hosts that never respond. */
   started: Latency;
+  /** The same, but Redis says that the 400 were failing before. */
+  restarted: Latency;
   /** 300 addresses on one host that never responds. */
   oneHost: Latency;
 }
@@ -75,6 +78,7 @@ export async function benchIsolation(
     turning: await measureTurning(bench, seconds),
     unknown: await measureUnknown(bench, seconds),
     started: await measureStarted(bench, seconds),
+    restarted: await measureStarted(bench, seconds, true),
     oneHost: await measureOneHost(bench, seconds),
   };
 }
@@ -96,14 +100,14 @@ async function measureUnknown(bench: Bench, seconds: number): Promise<Latency> {
   return latency;
 }
 
-async function measureStarted(bench: Bench, seconds: number): Promise<Latency> {
+async function measureStarted(bench: Bench, seconds: number, wereFailing = false): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '0.0.0.0' });
   const { port } = new URL(receiver.url);
   const urls = Array.from(
     { length: BESIDE_START },
     (_, i) => `http://127.0.${2 + (i >> 7)}.${1 + (i & 127)}:${port}/hang`,
   );
-  const latency = await measure(bench, urls, seconds, { isRare: true, fromStart: true });
+  const latency = await measure(bench, urls, seconds, { isRare: true, fromStart: true, wereFailing });
   await receiver.stop();
   return latency;
 }
@@ -137,6 +141,8 @@ interface Load {
   isRare?: boolean;
   /** Measures from the start of the worker, in place of a warm-up. */
   fromStart?: boolean;
+  /** Redis says that the bad addresses are failing when the worker starts. */
+  wereFailing?: boolean;
   beforeMeasured?: () => Promise<void>;
 }
 
@@ -145,7 +151,7 @@ async function measure(
   bench: Bench,
   bad: string[],
   seconds: number,
-  { backlog = 0, burst = 0, isRare = false, fromStart = false, beforeMeasured }: Load = {},
+  { backlog = 0, burst = 0, isRare = false, fromStart = false, wereFailing = false, beforeMeasured }: Load = {},
 ): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
@@ -155,7 +161,10 @@ async function measure(
     subscribe(operator.url, URL.parse(path, receiver.url)!.href, { event_types: [type], environment: 'sandbox' });
   for (let i = 0; i < HEALTHY; i++) await listen(`/good-${i}`, 'session.approved');
   const badType = backlog + burst > 0 || isRare ? 'session.expired' : 'session.approved';
-  for (const path of bad) await listen(path, badType);
+  for (const path of bad) {
+    const id = await listen(path, badType);
+    if (wereFailing) await bench.redis.zadd(failingKey(`${env.KEY_PREFIX}:{0}`), Date.now(), id);
+  }
   const worker = await bench.startApp('worker', env);
   await publishMany(ingest.url, backlog, () => timedEvent('session.expired'));
   /** The ages of so many arrivals, once all are there, however late. */
@@ -174,10 +183,9 @@ async function measure(
     const sent: Promise<unknown>[] = [];
     let count = 0;
     for (const endsAt = Date.now() + ms; Date.now() < endsAt; ) {
+      // Before the others, so that a worker that has just started meets the bad addresses first.
+      if (isRare && count % EVENTS_PER_S === 0) await publisher.publish(timedEvent('session.expired'));
       sent.push(publisher.publish(timedEvent('session.approved')));
-      if (isRare && count % EVENTS_PER_S === 0) {
-        sent.push(publisher.publish(timedEvent('session.expired')));
-      }
       count += 1;
       await new Promise((resolve) => setTimeout(resolve, 1_000 / EVENTS_PER_S));
     }

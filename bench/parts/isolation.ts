@@ -22,6 +22,7 @@ export async function isolation({ bench, quick, size }: Run) {
     '12 hosts that respond soon and then hang together': row(isolation.turning),
     '120 unknown ones on 12 hosts that never answer': row(isolation.unknown),
     'a worker starts beside 400 on 400 hosts that never answer': row(isolation.started, ''),
+    'the same, they were failing before': row(isolation.restarted, ''),
     '300 addresses on one host that hangs': row(isolation.oneHost),
   });
   return isolation;

@@ -38,6 +38,7 @@ import { createNoticeService } from './notices.ts';
 import { createOutbound } from './outbound.ts';
 import { createReports } from './reports.ts';
 import { createResealing } from './reseal-secrets.ts';
+import { createFailingBefore } from './slots/failing-before.ts';
 import { Slots } from './slots/slots.ts';
 import { createTail } from './tail.ts';
 
@@ -110,6 +111,7 @@ export function buildWorker(
       }),
       checkAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
       ...stopWithoutRedis(() => checkAnyPartition(store), background, logger),
+      createFailingBefore({ store, slots: context.slots, logger }),
       attempts,
     ],
     logger,

@@ -26,7 +26,7 @@ export interface SlotState {
 }
 
 /** An address is slow if its attempts take longer than this, or one in flight already has. */
-const SLOW_MS = 500;
+export const SLOW_MS = 500;
 /** The share of all slots that slow addresses have together. */
 const SLOW_SHARE = 0.5;
 /** The share of all slots for further attempts and unknown addresses. The rest is for first attempts of known ones. */

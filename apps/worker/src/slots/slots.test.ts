@@ -273,6 +273,26 @@ describe('addresses without a finished attempt', () => {
     expect(acquireOneOf(names('known', 95))).toHaveLength(95);
     expect(countOf('slow')).toBe(5);
   });
+  it('are not those that failed before the process started, which leave slots to unknown ones also while they hang', () => {
+    const dead = names('dead', 400);
+    const takeAll = () => dead.reduce((sum, id) => sum + countOf(id, { most: 1 }), 0);
+    slots.presumeSlow(dead);
+    expect(takeAll()).toBe(50);
+    clock.advance(600);
+    expect(takeAll()).toBe(0);
+    expect(countOf('unknown', { most: 1 })).toBe(1);
+    // Without that, unknown ones have to wait for them.
+    slots = new Slots({ total: 100, perAddress: 10, perHost: 10, now: clock.now });
+    expect(takeAll()).toBe(70);
+    clock.advance(600);
+    expect(takeAll()).toBe(20);
+    expect(countOf('unknown', { most: 1 })).toBe(0);
+  });
+  it('count as any other once an attempt was fast, although they failed before', () => {
+    slots.presumeSlow(names('was-dead', 60));
+    for (const id of names('was-dead', 60)) attempt(id, 20);
+    expect(names('was-dead', 60).reduce((sum, id) => sum + countOf(id, { most: 1 }), 0)).toBe(60);
+  });
   it('let no job wait in the process, where it takes the place of others, once they have hung for half a second', async () => {
     expect(acquireOneOf(names('hanging', 70))).toHaveLength(70);
     const waiting = slots.acquireSoon('new');

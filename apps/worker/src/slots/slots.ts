@@ -18,7 +18,7 @@ import {
   newGroup,
   type Slot,
 } from './slot-groups.ts';
-import { type LimitOptions, SlotLimits } from './slot-limits.ts';
+import { type LimitOptions, SLOW_MS, SlotLimits } from './slot-limits.ts';
 import { WaitingAddresses } from './waiting-addresses.ts';
 
 export type { Slot };
@@ -100,6 +100,11 @@ export class Slots {
       acquire: (address) => this.#acquire(address),
       acquireOrWait: ({ id }) => this.acquire(id),
     });
+  }
+
+  /** Counts addresses of which nothing is known yet as slow, until an attempt to them has been fast. */
+  presumeSlow(subscriptionIds: readonly string[]): void {
+    for (const id of subscriptionIds) this.#addressOf(id).meanMs ??= SLOW_MS + 1;
   }
 
   /** Acquires a slot for an attempt to an address, without a wait; undefined if the delivery has to be parked. */
