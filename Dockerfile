@@ -14,7 +14,7 @@ FROM ${NODE_IMAGE} AS node
 # Libraries of C and C++, certificates, time zones: no shell, no package manager, no npm. Nothing runs here, so no
 # emulator is needed.
 FROM ${BASE_IMAGE}
-ARG VERSION=0.2.0
+ARG VERSION=0.3.0-dev
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Posthorn" \
   org.opencontainers.image.description="Signed webhook delivery on Redis: ingest, worker, console, command line." \
