@@ -17,11 +17,11 @@ import {
 import {
   type App,
   type Clock,
-  checkAtStart,
   createLogger,
   createMetrics,
   createTracing,
   exitAtOnce,
+  onlyAtStart,
   registerInstallation,
   systemClock,
   USER_AGENT,
@@ -119,7 +119,7 @@ export function buildConsole(settings: ConsoleSettings, clock: Clock = systemClo
       ...(tracing ? [tracing] : []),
       storage,
       // A warning: with a lost key, this is where operators give each address a new secret.
-      checkAtStart('encryption keys', () =>
+      onlyAtStart('encryption keys', () =>
         checkSecrets(store, context.secretBox.opens).catch((error: unknown) => {
           if (!(error instanceof StartError)) throw error;
           logger.warn({}, error.message);

@@ -8,11 +8,11 @@ import {
   type App,
   boundedLog,
   type Clock,
-  checkAtStart,
   createLogger,
   createMetrics,
   createTracing,
   exitAtOnce,
+  onlyAtStart,
   registerInstallation,
   type Service,
   stopWithoutRedis,
@@ -109,7 +109,7 @@ export function buildWorker(
         outbound.close();
         base.queueRedis.disconnect();
       }),
-      checkAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
+      onlyAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
       ...stopWithoutRedis(() => checkAnyPartition(store), background, logger),
       createFailingBefore({ store, slots: context.slots, logger }),
       attempts,

@@ -7,7 +7,7 @@ export { createMetrics, registerInstallation } from './metrics.ts';
 export { createRepeating } from './repeating.ts';
 export { createSeldom } from './seldom.ts';
 export { sendingSettings, warnOfPrivateNetworks } from './sending-settings.ts';
-export { type App, checkAtStart, exitAtOnce, runApp, type Service, stopServices } from './service.ts';
+export { type App, exitAtOnce, onlyAtStart, runApp, type Service, stopServices } from './service.ts';
 export {
   documentedSettings,
   durationListMs,

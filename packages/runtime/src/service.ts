@@ -24,9 +24,9 @@ export interface Service {
   stop(graceMs: number): Promise<void>;
 }
 
-/** A service that only checks something when it starts. If that throws `StartError`, the process ends. */
-export function checkAtStart(name: string, check: () => Promise<void>): Service {
-  return { name, start: check, stop: async () => undefined };
+/** A service that only does something when it starts. If that throws `StartError`, the process ends. */
+export function onlyAtStart(name: string, start: () => Promise<void>): Service {
+  return { name, start, stop: async () => undefined };
 }
 
 interface HttpServer extends Service {

@@ -1,6 +1,6 @@
 /** What a worker that starts learns of the addresses that are failing. */
 import { withTimeLimit } from '@posthorn/core';
-import type { Logger, Service } from '@posthorn/runtime';
+import { type Logger, onlyAtStart, type Service } from '@posthorn/runtime';
 import { listFailing, type Store } from '@posthorn/store';
 import type { Slots } from './slots.ts';
 
@@ -20,9 +20,7 @@ export function createFailingBefore(parts: { store: Store; slots: Slots; logger:
     const failing = await withTimeLimit(MAX_WAIT_MS, listFailing(store, MAX_FAILING));
     slots.presumeSlow(failing.map(({ subscriptionId }) => subscriptionId));
   };
-  return {
-    name: 'failing addresses',
-    start: () => note().catch((err: unknown) => logger.warn({ err }, 'failing_addresses.not_read')),
-    stop: async () => undefined,
-  };
+  return onlyAtStart('failing addresses', () =>
+    note().catch((err: unknown) => logger.warn({ err }, 'failing_addresses.not_read')),
+  );
 }
