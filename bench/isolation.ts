@@ -3,7 +3,7 @@
  * bad.
  */
 import { randomUUID } from 'node:crypto';
-import { failingKey } from '../packages/store/src/keys.ts';
+import { healthKey } from '../packages/store/src/keys.ts';
 import {
   type Bench,
   type BenchProcess,
@@ -43,10 +43,15 @@ export interface Isolation {
   turning: Latency;
   /** 120 addresses on 12 hosts that never respond, which the worker does not know when the measured part begins. */
   unknown: Latency;
-  /** A worker that has just started, so it knows no address, and 400 addresses on 400 hosts that never respond. */
-  started: Latency;
-  /** The same, but Redis says that the 400 were failing before. */
-  restarted: Latency;
+  /**
+   * A worker that has just started, beside 400 addresses on 400 hosts that never respond and had no attempt before. An
+   * earlier worker has reached the healthy ones.
+   */
+  besideNew: Latency;
+  /** The same, but the last attempts to the 400 timed out. */
+  besideFailing: Latency;
+  /** The same, but none of all these addresses had an attempt before. */
+  allNew: Latency;
   /** 300 addresses on one host that never responds. */
   oneHost: Latency;
 }
@@ -77,8 +82,9 @@ export async function benchIsolation(
     burst: await measure(bench, ['/dead'], seconds, { burst }),
     turning: await measureTurning(bench, seconds),
     unknown: await measureUnknown(bench, seconds),
-    started: await measureStarted(bench, seconds),
-    restarted: await measureStarted(bench, seconds, true),
+    besideNew: await measureStarted(bench, seconds, { healthy: true }),
+    besideFailing: await measureStarted(bench, seconds, { healthy: true, failing: true }),
+    allNew: await measureStarted(bench, seconds, {}),
     oneHost: await measureOneHost(bench, seconds),
   };
 }
@@ -100,14 +106,14 @@ async function measureUnknown(bench: Bench, seconds: number): Promise<Latency> {
   return latency;
 }
 
-async function measureStarted(bench: Bench, seconds: number, wereFailing = false): Promise<Latency> {
+async function measureStarted(bench: Bench, seconds: number, known: Known): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '0.0.0.0' });
   const { port } = new URL(receiver.url);
   const urls = Array.from(
     { length: BESIDE_START },
     (_, i) => `http://127.0.${2 + (i >> 7)}.${1 + (i & 127)}:${port}/hang`,
   );
-  const latency = await measure(bench, urls, seconds, { isRare: true, fromStart: true, wereFailing });
+  const latency = await measure(bench, urls, seconds, { isRare: true, fromStart: known });
   await receiver.stop();
   return latency;
 }
@@ -132,6 +138,12 @@ async function measureOneHost(bench: Bench, seconds: number): Promise<Latency> {
   return latency;
 }
 
+/** Of which addresses Redis knows attempts before the measured worker starts. */
+interface Known {
+  healthy?: boolean;
+  failing?: boolean;
+}
+
 interface Load {
   /** Deliveries that wait for the bad address at the start. */
   backlog?: number;
@@ -140,9 +152,7 @@ interface Load {
   /** The bad addresses get one event a second instead of as many as the healthy ones. */
   isRare?: boolean;
   /** Measures from the start of the worker, in place of a warm-up. */
-  fromStart?: boolean;
-  /** Redis says that the bad addresses are failing when the worker starts. */
-  wereFailing?: boolean;
+  fromStart?: Known;
   beforeMeasured?: () => Promise<void>;
 }
 
@@ -151,7 +161,7 @@ async function measure(
   bench: Bench,
   bad: string[],
   seconds: number,
-  { backlog = 0, burst = 0, isRare = false, fromStart = false, wereFailing = false, beforeMeasured }: Load = {},
+  { backlog = 0, burst = 0, isRare = false, fromStart, beforeMeasured }: Load = {},
 ): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts');
   const env = { KEY_PREFIX: `bench-${randomUUID()}` };
@@ -163,9 +173,10 @@ async function measure(
   const badType = backlog + burst > 0 || isRare ? 'session.expired' : 'session.approved';
   for (const path of bad) {
     const id = await listen(path, badType);
-    if (wereFailing) await bench.redis.zadd(failingKey(`${env.KEY_PREFIX}:{0}`), Date.now(), id);
+    if (fromStart?.failing)
+      await bench.redis.hset(healthKey(`${env.KEY_PREFIX}:{0}`, id), { q: 1, e: '[["timeout",1,0,"",1]]' });
   }
-  const worker = await bench.startApp('worker', env);
+  let worker = await bench.startApp('worker', env);
   await publishMany(ingest.url, backlog, () => timedEvent('session.expired'));
   /** The ages of so many arrivals, once all are there, however late. */
   const readAll = async (count: number) => {
@@ -194,6 +205,12 @@ async function measure(
   };
   // In the first half the worker learns how each address behaves; the second half is measured.
   if (!fromStart) await readAll(await publishFor(seconds * 1_000));
+  else if (fromStart.healthy) {
+    await publisher.publish(timedEvent('session.approved'));
+    await readAll(HEALTHY);
+    await worker.stop();
+    worker = await bench.startApp('worker', env);
+  }
   await beforeMeasured?.();
   const [count] = await Promise.all([
     publishFor(seconds * 1_000),

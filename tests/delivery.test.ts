@@ -454,6 +454,24 @@ describe('an address that hangs', () => {
       async () => (await on.deliveries('status=waiting_for_retry')).length === 12,
     );
   });
+  it('gets only its share from a worker that has not met it, but finds that the last attempt to it timed out', async () => {
+    const on = await ownWorld({ env: { WORKER_CONCURRENCY: '6', ADDRESS_CONCURRENCY: '6' } });
+    const [slow, fast] = [await ownReceiver(), await ownReceiver()];
+    const { id } = await on.subscribe(slow.url, { environment: 'sandbox' });
+    await on.subscribe(fast.url, { environment: 'production' });
+    await on.redis.hset(`${on.prefix}:{0}:health:${id}`, { q: 1, e: '[["timeout",1,0,"",1]]' });
+    const hanging: (() => void)[] = [];
+    slow.answerWith((_request, response) => void hanging.push(() => response.end()));
+    for (let i = 0; i < 12; i++) await on.publish(sampleEvent());
+    await slow.received(3, isDelivery);
+    for (let i = 0; i < 12; i++) await on.publish(sampleEvent({ environment: 'production' }));
+    await fast.received(12, isDelivery);
+    // Unknown addresses have four of six slots, slow ones three.
+    expect(slow.requests.filter(isDelivery)).toHaveLength(3);
+    slow.answerWith(200);
+    for (const answer of hanging) answer();
+    await slow.received(12, isDelivery);
+  });
 });
 
 describe('a retry', () => {

@@ -21,8 +21,9 @@ export async function isolation({ bench, quick, size }: Run) {
     [`a dead one that gets ${size(20_000)} at once`]: row(isolation.burst, ''),
     '12 hosts that respond soon and then hang together': row(isolation.turning),
     '120 unknown ones on 12 hosts that never answer': row(isolation.unknown),
-    'a worker starts beside 400 on 400 hosts that never answer': row(isolation.started, ''),
-    'the same, they were failing before': row(isolation.restarted, ''),
+    'a worker starts beside 400 new ones on 400 hosts that never answer': row(isolation.besideNew, ''),
+    'the same, the last attempts to them timed out': row(isolation.besideFailing, ''),
+    'the same, the healthy ones are new as well': row(isolation.allNew, ''),
     '300 addresses on one host that hangs': row(isolation.oneHost),
   });
   return isolation;

@@ -38,7 +38,6 @@ import { createNoticeService } from './notices.ts';
 import { createOutbound } from './outbound.ts';
 import { createReports } from './reports.ts';
 import { createResealing } from './reseal-secrets.ts';
-import { createFailingBefore } from './slots/failing-before.ts';
 import { Slots } from './slots/slots.ts';
 import { createTail } from './tail.ts';
 
@@ -111,7 +110,6 @@ export function buildWorker(
       }),
       onlyAtStart('encryption keys', () => checkSecrets(store, secretBox.opens)),
       ...stopWithoutRedis(() => checkAnyPartition(store), background, logger),
-      createFailingBefore({ store, slots: context.slots, logger }),
       attempts,
     ],
     logger,

@@ -157,10 +157,12 @@ export {
 export {
   countFailingSince,
   countProblems,
+  type LastOutcome,
   listFailing,
   listMostHeld,
   oldestPause,
   readHealth,
+  readLastOutcome,
 } from './subscriptions/health.ts';
 export {
   changeSubscription,

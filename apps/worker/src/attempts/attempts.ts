@@ -3,6 +3,7 @@ import { partitionOf } from '@posthorn/core';
 import { createDeliveryConsumer } from '@posthorn/dispatch';
 import type { ConsumerTimings } from '@posthorn/queue';
 import type { Service } from '@posthorn/runtime';
+import { EarlierAttempts } from '../slots/earlier-attempts.ts';
 import type { AttemptContext } from './attempt-delivery.ts';
 import { handleJob, inBackground, releaseParked } from './handle-job.ts';
 
@@ -19,6 +20,7 @@ export interface Attempts extends Service {
 
 export function createAttempts({ context, ...common }: AttemptsOptions): Attempts {
   const { store, eventBodies, slots, outages, logger, onError } = context;
+  const earlier = new EarlierAttempts(context);
   const consumer = createDeliveryConsumer({
     ...common,
     store,
@@ -35,7 +37,10 @@ export function createAttempts({ context, ...common }: AttemptsOptions): Attempt
     },
     onTakenOver: (jobs) => logger.warn({ jobs }, 'jobs.taken_over'),
     onPutBack: (jobs) => logger.warn({ jobs }, 'jobs.reply_lost'),
-    handle: (job, found, end, claim) => handleJob(context, job, { found, end, claim }),
+    handle(job, found, end, claim) {
+      const handle = () => handleJob(context, job, { found, end, claim });
+      return earlier.learn(job.subscriptionId)?.then(handle) ?? handle();
+    },
   });
   return {
     name: 'attempts',

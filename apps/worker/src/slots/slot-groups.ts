@@ -18,8 +18,10 @@ export interface Address {
   inFlight: ActiveList<Slot>;
   /** Moving mean of how long its attempts took; undefined before the first has ended. */
   meanMs: number | undefined;
-  /** When its last attempt ended. */
+  /** When its last attempt ended; before the first one, -Infinity, or 0 if it succeeded in an earlier process. */
   learnedAtMs: number;
+  /** Whether neither an attempt has ended nor `Slots.presume` was called. */
+  isNew: boolean;
   /** Moving mean of the attempts' outcomes: 1 for a failure, 0 for a success. */
   failing: number;
   refusedAtMs: number;
@@ -72,6 +74,7 @@ export function learn(
   const tookMs = (answered?.atMs ?? now()) - acquiredAtMs;
   addToMean(address, tookMs);
   address.learnedAtMs = now();
+  address.isNew = false;
   for (const group of groups) addToMean(group, tookMs);
   address.failing += WEIGHT * (Number(failed) - address.failing);
 }
@@ -90,7 +93,8 @@ export function newAddress(id: string): Address {
     id,
     inFlight: new ActiveList(),
     meanMs: undefined,
-    learnedAtMs: 0,
+    learnedAtMs: Number.NEGATIVE_INFINITY,
+    isNew: true,
     failing: 0,
     refusedAtMs: 0,
     mayHaveParked: false,

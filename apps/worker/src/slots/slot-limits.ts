@@ -163,7 +163,7 @@ export class SlotLimits {
    * known address only waits for one of all slots. (One that was known before all slots hung may hang as well.)
    */
   endsSoon(address: Address, group: Group): boolean {
-    if (group === this.#state.all && address.meanMs !== undefined) return this.#isKnown(address);
+    if (group === this.#state.all && (address.meanMs ?? address.learnedAtMs) >= 0) return this.#isKnown(address);
     const nowMs = this.#options.now();
     if (this.countsAsFast(address, group, nowMs)) return true;
     return address.meanMs === undefined && group.meanMs === undefined && !hasTaken(group, FAST_MS, nowMs);
@@ -173,9 +173,9 @@ export class SlotLimits {
     return (address.meanMs ?? 0) > SLOW_MS || isStalled(address, nowMs);
   }
 
-  /** Whether an attempt to it has ended, and since all slots hung last. */
-  #isKnown({ meanMs, learnedAtMs }: Address): boolean {
-    return meanMs !== undefined && learnedAtMs > this.#hungAtMs;
+  /** Whether an attempt to it has ended, and since all slots hung last. Before that, one in another process counts. */
+  #isKnown({ learnedAtMs }: Address): boolean {
+    return learnedAtMs > this.#hungAtMs;
   }
 
   #ownFreeOf(address: Address): number {

@@ -273,10 +273,10 @@ describe('addresses without a finished attempt', () => {
     expect(acquireOneOf(names('known', 95))).toHaveLength(95);
     expect(countOf('slow')).toBe(5);
   });
-  it('are not those that failed before the process started, which leave slots to unknown ones also while they hang', () => {
+  it('are not those that timed out before the process started, which leave slots to unknown ones also while they hang', () => {
     const dead = names('dead', 400);
     const takeAll = () => dead.reduce((sum, id) => sum + countOf(id, { most: 1 }), 0);
-    slots.presumeSlow(dead);
+    for (const id of dead) slots.presume(id, 'timed_out');
     expect(takeAll()).toBe(50);
     clock.advance(600);
     expect(takeAll()).toBe(0);
@@ -288,10 +288,23 @@ describe('addresses without a finished attempt', () => {
     expect(takeAll()).toBe(20);
     expect(countOf('unknown', { most: 1 })).toBe(0);
   });
-  it('count as any other once an attempt was fast, although they failed before', () => {
-    slots.presumeSlow(names('was-dead', 60));
+  it('count as any other once an attempt was fast, although they timed out before', () => {
+    for (const id of names('was-dead', 60)) slots.presume(id, 'timed_out');
     for (const id of names('was-dead', 60)) attempt(id, 20);
     expect(names('was-dead', 60).reduce((sum, id) => sum + countOf(id, { most: 1 }), 0)).toBe(60);
+  });
+  it('leave slots to those that succeeded before the process started, until almost all slots hang', () => {
+    const good = names('good', 20);
+    for (const id of good) slots.presume(id, 'succeeded');
+    acquireOneOf(names('unknown', 100));
+    clock.advance(501);
+    expect(acquireOneOf(names('more', 100))).toHaveLength(20);
+    const [acquired] = acquireOneOf(good);
+    expect(slots.acquireSoon('good-11')).toBeInstanceOf(Promise);
+    // All 100 hang.
+    clock.advance(501);
+    slots.release(acquired!, true, 0);
+    expect(slots.acquire('good-12')).toBeUndefined();
   });
   it('let no job wait in the process, where it takes the place of others, once they have hung for half a second', async () => {
     expect(acquireOneOf(names('hanging', 70))).toHaveLength(70);

@@ -3,6 +3,7 @@
  * its slots. slot-limits.ts has the rules, slot-groups.ts the state. This file acquires and releases slots.
  */
 import { ActiveList, atMost, knownOrNew } from '@posthorn/core';
+import type { LastOutcome } from '@posthorn/store';
 import { LRUCache } from 'lru-cache';
 import { HostGroups } from './host-groups.ts';
 import { ReleasedDeliveries } from './released-deliveries.ts';
@@ -102,9 +103,21 @@ export class Slots {
     });
   }
 
-  /** Counts addresses of which nothing is known yet as slow, until an attempt to them has been fast. */
-  presumeSlow(subscriptionIds: readonly string[]): void {
-    for (const id of subscriptionIds) this.#addressOf(id).meanMs ??= SLOW_MS + 1;
+  /** Whether nothing is known of an address, and `presume` was not called for it. */
+  isNew(subscriptionId: string): boolean {
+    return this.#addressOf(subscriptionId).isNew;
+  }
+
+  /**
+   * Notes how the last attempts to a new address ended in other processes. If they timed out, it counts as slow until an
+   * attempt has been fast. If they succeeded, it counts as known, though not as fast.
+   */
+  presume(subscriptionId: string, last: LastOutcome | undefined): void {
+    const address = this.#addressOf(subscriptionId);
+    if (!address.isNew) return;
+    address.isNew = false;
+    if (last === 'timed_out') address.meanMs = SLOW_MS + 1;
+    else if (last === 'succeeded') address.learnedAtMs = 0;
   }
 
   /** Acquires a slot for an attempt to an address, without a wait; undefined if the delivery has to be parked. */

@@ -8,6 +8,11 @@ import { readPartitions, type Store, sumPartitions } from '../store.ts';
 
 /** Paused addresses of a partition that are looked at for the oldest pause. */
 const MAX_LOOKED_FOR_PAUSE = 100;
+/** Labels of errors (`errorLabel`) of attempts, and of name lookups, that reached their time limit. */
+const TIMED_OUT = /"(timeout|dns ETIMEOUT)"/;
+
+/** See `readLastOutcome`. */
+export type LastOutcome = 'succeeded' | 'timed_out';
 
 /** The health of addresses, in the order of their subscriptions' ids. */
 export async function readHealth(
@@ -22,6 +27,17 @@ export async function readHealth(
       return decodeNamed('health of', id, () => decodeHealth(record, nowMs));
     }),
   );
+}
+
+/**
+ * How the last attempts to an address ended, of all workers. `timed_out`: the last one failed, or the address is
+ * failing, and one since it was last healthy reached a time limit. Undefined if they failed otherwise, or none was made.
+ */
+export async function readLastOutcome(store: Store, subscriptionId: string): Promise<LastOutcome | undefined> {
+  const key = healthKey(prefixOfSubscription(store, subscriptionId), subscriptionId);
+  const [since, failedInARow, errors, lastSucceeded] = await store.redis.hmget(key, 'since', 'q', 'e', 'ls');
+  if (since || Number(failedInARow) > 0) return errors && TIMED_OUT.test(errors) ? 'timed_out' : undefined;
+  return lastSucceeded ? 'succeeded' : undefined;
 }
 
 /** The number of failing addresses. */
