@@ -101,7 +101,7 @@ describe('apps without a usable Redis', () => {
     const dir = ownDir();
     const redis = await redisServer([], { dir });
     const env = { ...worldEnv('outage', redis.url), LOG_LEVEL: 'info' };
-    const { publish, publishBatch, subscribe, ingest } = await ownApis(env);
+    const { publish, publishBatch, subscribe, ingest, operator } = await ownApis(env);
     const worker = ownProcess('worker', env);
     await worker.ready;
     const to = await ownReceiver();
@@ -112,6 +112,9 @@ describe('apps without a usable Redis', () => {
     const refused = await publish(sampleEvent());
     expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    const bearer = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
+    const ofBullBoard = await fetch(`${(await operator.ready).url}/queues/api/queues`, bearer);
+    expect([ofBullBoard.status, await ofBullBoard.json()]).toMatchObject([503, { code: 'unavailable' }]);
     expect((await publishBatch(Array.from({ length: 500 }, (_, i) => sampleEvent({ id: `evt_${i}` })))).status).toBe(
       503,
     );

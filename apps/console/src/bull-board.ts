@@ -41,6 +41,10 @@ async function loadBoard(jobQueues: JobQueues): Promise<RequestHandler> {
     serverAdapter: board,
     options: { uiConfig: UI_CONFIG },
   });
+  // To the console's own handlers, which respond with a problem document and log it.
+  board.setErrorHandler((error) => {
+    throw error;
+  });
   const router: Express = board.getRouter();
   router.disable('x-powered-by');
   return router;
