@@ -94,6 +94,18 @@ describe('with a Redis that', () => {
     }
   });
 
+  it('hangs for seconds, each app says so, and when it can be used again', async () => {
+    const redis = await redisServer();
+    const { ingest, worker, operator } = await system({ REDIS_URL: redis.url });
+    const apps = [ingest, worker, operator];
+    const allSay = (text: string) => () => apps.every(({ output }) => output.join('').includes(text));
+    const where = `Redis at ${new URL(redis.url).host}`;
+    process.kill(redis.pid, 'SIGSTOP');
+    await eventually('the outage', allSay(`${where} can't be used: No reply within 3 s. Waiting for it.`));
+    process.kill(redis.pid, 'SIGCONT');
+    await eventually('its end', allSay(`${where} can be used again.`));
+  });
+
   it('has gone away during an attempt, a worker exits with 1 on SIGTERM, since nothing records the attempt', async () => {
     const redis = await redisServer();
     const { publish, to, worker } = await system({ REDIS_URL: redis.url, SHUTDOWN_GRACE: '2s' });

@@ -104,7 +104,7 @@ export function openStore(
           await options.beforeOpen?.();
           if (state !== 'waiting') return;
           state = 'open';
-          void format.keepUp(options.onError);
+          void format.keepUp(onError);
           for (const warning of warnings) onWarning(warning);
         } catch (error) {
           if (state !== 'waiting') return;

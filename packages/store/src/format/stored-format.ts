@@ -4,7 +4,15 @@
  */
 import { hostname } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
-import { DAY_MS, HOUR_MS, MINUTE_MS, StartError, StorageUnavailable } from '@posthorn/core';
+import {
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  StartError,
+  StorageUnavailable,
+  TimeLimitExceeded,
+  withTimeLimit,
+} from '@posthorn/core';
 import { Cluster } from 'ioredis';
 import { allPrefixes, installationKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
@@ -16,6 +24,8 @@ import { createLostPartitions, type LostPartitions } from './lost-partitions.ts'
 /** The exit code of a process that can't read the stored format: EX_CONFIG of sysexits.h. No restart helps. */
 const EXIT_MISMATCH = 78;
 const REFRESH_EVERY_MS = 5_000;
+/** Redis hangs if it does not reply in this time. The connection notices only after 20 s. */
+const SILENT_MS = 3_000;
 /**
  * What a process knows about the format is valid for this long; then it asks before it runs a script. Must be far below
  * `GONE_AFTER_MS`.
@@ -183,14 +193,19 @@ export class KnownFormat {
     throw new StorageUnavailable(reason);
   }
 
-  /** Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. */
+  /**
+   * Repeats `join` every few seconds until `leave`, or until this process can't work with what is stored. `onError`
+   * also learns of a Redis that does not reply.
+   */
   async keepUp(onError: (error: Error) => void): Promise<void> {
     while (this.#options.identity !== undefined && this.#mismatch === undefined) {
       await wait(REFRESH_EVERY_MS, undefined, { signal: this.#leaving.signal, ref: false }).catch(() => undefined);
       if (this.#leaving.signal.aborted) return;
-      await this.#refreshOnce().catch((error: Error) => {
-        // The connection reports that Redis is unavailable.
-        if (!(error instanceof StartError || error instanceof StorageUnavailable)) onError(error);
+      await withTimeLimit(SILENT_MS, this.#refreshOnce()).catch((error: Error) => {
+        if (error instanceof TimeLimitExceeded)
+          onError(new StorageUnavailable(`No reply within ${SILENT_MS / 1000} s`));
+        // The connection reports all else by which Redis is unavailable.
+        else if (!(error instanceof StartError || error instanceof StorageUnavailable)) onError(error);
       });
     }
   }

@@ -12,9 +12,9 @@ const REFUSAL_TIMEOUT_MS = 1_000;
 /** Longer than any refusal of Redis. */
 const MAX_REFUSAL_LENGTH = 4_096;
 
-/** Errors that only say that a connection ended, not why. */
+/** Errors that only say that a connection ended, or that no reply comes, not why. */
 const NO_REASON =
-  /^(Connection is closed|Command aborted|The connection to Redis broke|Failed to refresh slots|None of startup nodes|\w+ (EPIPE|ECONNRESET))/;
+  /^(No reply within \d+ s$|Connection is closed|Command aborted|The connection to Redis broke|Failed to refresh slots|None of startup nodes|\w+ (EPIPE|ECONNRESET))/;
 const SENTINELS_FAILED = /^All sentinels are unreachable[^:]*?(?:Last error: (.*))?$/s;
 /** The reply of a sentinel that watches no master of this name. */
 const NO_SUCH_MASTER = /^ERR No such master/;
