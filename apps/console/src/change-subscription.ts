@@ -29,7 +29,7 @@ interface Change extends Pick<AuditEntry, 'operator' | 'action'> {
  * `AppError`: `not_found`; `conflict` if concurrent changes keep winning; or whatever `next` throws.
  */
 export async function change(
-  { store, clock }: ConsoleContext,
+  { store, clock }: Pick<ConsoleContext, 'store' | 'clock'>,
   id: string,
   { operator, action, next, detail }: Change,
 ): Promise<StoredSubscription> {

@@ -25,10 +25,10 @@ import {
 } from '@posthorn/store';
 import { change, findSubscription, subscriptionRoute } from '../change-subscription.ts';
 import type { ConsoleContext } from '../context.ts';
-import { instant } from '../instant.ts';
 import { missing } from '../missing.ts';
 import { serializeAddressAttempts } from '../overview.ts';
 import { replayScopeOf } from '../replay-scope.ts';
+import { rotateSecret } from '../rotate-secret.ts';
 import { nameUnreadable, serializeListedSubscriptions, serializeSubscription } from '../serialize.ts';
 import { untilAttemptsEnd } from '../until-attempts-end.ts';
 
@@ -175,7 +175,7 @@ function rotateSecretRoute(api: Api, context: ConsoleContext): void {
   api.tagged('Subscriptions').post('/v1/subscriptions/{id}/rotate-secret', {
     summary: 'Rotate its secret',
     description:
-      'Until the overlap ends (24h by default, 0s to 30d) both secrets sign, the new one first. A second rotation within the overlap ends the oldest secret at once.',
+      'Until the overlap ends (24h by default, 0s to 30d) both secrets sign, the new one first. A second rotation within the overlap ends the oldest secret at once; one at the same time gets 409.',
     params: schemas.subscriptionParamsSchema,
     body: schemas.rotationSchema,
     optionalBody: true,
@@ -184,25 +184,7 @@ function rotateSecretRoute(api: Api, context: ConsoleContext): void {
     },
     problems: ['conflict'],
     async handle({ params: { id }, body: { overlap }, caller }) {
-      const secret = newSigningSecret();
-      const sealedSecret = context.secretBox.seal(secret, id);
-      const rotated = await change(context, id, {
-        operator: caller,
-        action: 'subscription.secret_rotated',
-        next(now) {
-          const rotatedAtMs = context.clock.now();
-          // A secret that no key opens can't sign any more.
-          const overlapMs = context.secretBox.opens(now.sealedSecret, id) ? overlap : 0;
-          return {
-            ...now,
-            sealedSecret,
-            previousSealedSecret: overlapMs > 0 ? now.sealedSecret : null,
-            previousSecretUntilMs: rotatedAtMs + overlapMs,
-            secretRotatedAtMs: rotatedAtMs,
-          };
-        },
-        detail: (_before, after) => ({ previous_secret_until: instant(after.previousSecretUntilMs) }),
-      });
+      const { rotated, secret } = await rotateSecret(context, id, { operator: caller, overlapMs: overlap });
       context.logger.info({ subscription_id: id, operator: caller }, 'subscription.secret_rotated');
       return { ...(await serializeSubscription(context, rotated)), secret };
     },
