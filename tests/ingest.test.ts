@@ -187,7 +187,7 @@ describe('a batch', () => {
       { status: 200, id, duplicate: true, deliveries: 1 },
       { status: 409, error: { code: 'conflict' } },
       { status: 422, error: { code: 'invalid_fields', errors: [{ path: 'type' }] } },
-      { status: 413, error: { code: 'body_too_large' } },
+      { status: 413, error: { code: 'body_too_large', detail: expect.stringContaining('bytes (MAX_EVENT_BYTES)') } },
       { status: 422 },
       { status: 202, duplicate: false },
     ]);
@@ -305,7 +305,11 @@ describe('ingest', () => {
   });
   it('refuses an event just above the size limit and accepts one just below it', async () => {
     const pad = (length: number) => sampleEvent({ data: { id: 's', status: 'x', pad: 'y'.repeat(length) } });
-    expect((await on.publish(pad(4096))).status).toBe(413);
+    const refused = await on.publish(pad(4096));
+    expect([refused.status, refused.body.detail]).toEqual([
+      413,
+      'The body is larger than 4096 bytes (MAX_EVENT_BYTES).',
+    ]);
     expect((await on.publish(pad(3_700))).status).toBe(202);
   });
   it('answers any JSON value with a status below 500', async () => {

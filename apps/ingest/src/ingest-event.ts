@@ -227,7 +227,7 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
   // UTF-8 takes at most three bytes for a unit of UTF-16; what is around the data has less than `MAX_ENVELOPE_BYTES`.
   const isPerhapsTooLarge = 3 * event.dataJson.length + MAX_ENVELOPE_BYTES > maxBytes;
   if (isPerhapsTooLarge && Buffer.byteLength(eventBody(event)) > maxBytes) {
-    throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes.`);
+    throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes (MAX_EVENT_BYTES).`);
   }
   return {
     event,

@@ -121,6 +121,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     body: publishedEventSchema,
     checksBody: true,
     maxBodyBytes: context.maxEventBytes,
+    maxBodyBytesSetting: 'MAX_EVENT_BYTES',
     bodyBudget: { budget, weigh: () => 1 },
     turnFor,
     responses: {

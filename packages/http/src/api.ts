@@ -36,6 +36,8 @@ interface Route<P extends Fields, Q extends Fields, B extends Body> {
   checksBody?: boolean;
   /** Maximum size of the body; at most 16 MiB. */
   maxBodyBytes?: number;
+  /** The setting behind it, which the refusal names. */
+  maxBodyBytesSetting?: string;
   /** A budget that a call uses while its body arrives, besides the memory for bodies. */
   bodyBudget?: BodyBudget;
   /** Decides when a large body is parsed. */
@@ -176,7 +178,7 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   bodies: BodyBudget,
   call: <T>(handle: () => Promise<T>) => Promise<T>,
 ): RequestHandler[] {
-  const { open, bodyBudget, turnFor, optionalBody: optional = false } = route;
+  const { open, bodyBudget, turnFor, optionalBody: optional = false, maxBodyBytesSetting: maxBytesSetting } = route;
   const maxBytes = Math.min(route.maxBodyBytes ?? (open ? MAX_OPEN_BODY_BYTES : MAX_BODY_BYTES), MAX_ADMITTED_BYTES);
   const bodyBudgets = open ? [] : [bodies, ...(bodyBudget ? [bodyBudget] : [])];
   const defaultStatus = Number(Object.keys(route.responses)[0]);
@@ -190,7 +192,7 @@ function middleware<P extends Fields, Q extends Fields, B extends Body>(
   };
   return route.body
     ? [
-        jsonBody({ maxBytes, optional, bodyBudgets, turnFor }),
+        jsonBody({ maxBytes, maxBytesSetting, optional, bodyBudgets, turnFor }),
         (request, response) => handledBy(response, handle(request, response)),
       ]
     : [handle];

@@ -51,6 +51,8 @@ export function handledBy<T>(response: Response, handling: Promise<T>): Promise<
  */
 export function jsonBody(options: {
   maxBytes: number;
+  /** The setting behind `maxBytes`, which the refusal names. */
+  maxBytesSetting?: string | undefined;
   optional?: boolean;
   bodyBudgets?: readonly BodyBudget[];
   /** For bodies of 16 KiB and more. */
@@ -67,7 +69,7 @@ export function jsonBody(options: {
         return;
       }
       checkMediaType(request);
-      if (announced > options.maxBytes) throw tooLarge(options.maxBytes);
+      if (announced > options.maxBytes) throw tooLarge(options);
       // The response may have closed while a guard waited. Then nothing would release the shares.
       if (response.closed) throw incomplete();
       const caller = callerName(response);
@@ -82,7 +84,7 @@ export function jsonBody(options: {
         else release();
       });
       const growTo = (arrivedBytes: number) => shares.every(({ share, weigh }) => share.growTo(weigh(arrivedBytes)));
-      const bytes = await readBytes(request, options.maxBytes, growTo);
+      const bytes = await readBytes(request, options, growTo);
       const takeTurn = async () => {
         const turn = options.turnFor?.(caller);
         if (turn) await handledBy(response, turn);
@@ -122,7 +124,10 @@ function isJson(type: string): boolean {
   return /^application\/json\s*(;|$)/i.test(type) && /^utf-?8$/i.test(charset);
 }
 
-function readBytes(request: Request, maxBytes: number, growTo: (arrivedBytes: number) => boolean): Promise<Buffer> {
+/** How large a body may be, and the setting that says so. */
+type Limit = Pick<Parameters<typeof jsonBody>[0], 'maxBytes' | 'maxBytesSetting'>;
+
+function readBytes(request: Request, limit: Limit, growTo: (arrivedBytes: number) => boolean): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refuse = (why: AppError) => {
       request.pause();
@@ -137,7 +142,7 @@ function readBytes(request: Request, maxBytes: number, growTo: (arrivedBytes: nu
     let size = 0;
     request.on('data', (piece: Buffer) => {
       size += piece.length;
-      if (size > maxBytes) refuse(tooLarge(maxBytes));
+      if (size > limit.maxBytes) refuse(tooLarge(limit));
       else if (!growTo(size)) refuse(overloaded());
       else if (pieces.push(piece) === JOINED_PIECES) {
         joined.push(Buffer.concat(pieces));
@@ -173,6 +178,6 @@ function tooManyPieces(): AppError {
   return new AppError('body_too_large', `The body came in ${MAX_PIECES} pieces or more. Send larger chunks.`);
 }
 
-function tooLarge(maxBytes: number): AppError {
-  return new AppError('body_too_large', `The body is larger than ${maxBytes} bytes.`);
+function tooLarge({ maxBytes, maxBytesSetting: setting }: Limit): AppError {
+  return new AppError('body_too_large', `The body is larger than ${maxBytes} bytes${setting ? ` (${setting})` : ''}.`);
 }
