@@ -172,7 +172,10 @@ async function completeRepeated(
   if (kept.event.dataJson.length > LARGE_CHARACTERS) await context.turns.turnFor(publisher);
   if (!isSameEvent(kept, event, hadCreatedAt)) return { kind: 'conflict', event };
   // It was accepted in this millisecond: the reply to the first try of this call was lost.
-  if (kept.acceptedAtMs === nowMs) context.quota.count(publisher, event, kept.subscriptionIds.length);
+  if (kept.acceptedAtMs === nowMs) {
+    context.quota.count(publisher, event, kept.subscriptionIds.length);
+    context.sandboxFeed.published(event);
+  }
   // Deliveries of an erased event could not be sent any more.
   const areMade =
     kept.erasedAtMs !== undefined || nowMs - kept.acceptedAtMs > FILLED_SHARE * context.store.succeededRetentionMs;
