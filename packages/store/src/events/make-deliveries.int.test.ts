@@ -17,6 +17,21 @@ async function storeAlone(subscriptionIds: string[], sent = event()) {
   return stored;
 }
 
+it('a fan-out that Redis does not confirm logs nothing while Redis is away, since that is reported', async () => {
+  const warn = jest.fn();
+  const context = { ...contextAt(time.nowMs), logger: { info() {}, warn } };
+  const stored = await storeAlone([(await subscribe()).id]);
+  const confirm = jest.spyOn(store.redis, 'zrem');
+  confirm.mockRejectedValueOnce(new StorageUnavailable('away')).mockRejectedValueOnce(new Error('WRONGTYPE'));
+  await makeDeliveries(context, stored);
+  await makeDeliveries(context, stored);
+  await store.redis.ping();
+  expect(warn.mock.calls).toEqual([
+    [{ err: new Error('WRONGTYPE'), event_id: stored.event.id }, 'fan_out.confirm_failed'],
+  ]);
+  confirm.mockRestore();
+});
+
 describe('interrupted fan-outs', () => {
   it('are finished where another one of the same sweep fails', async () => {
     const { id } = await subscribe();

@@ -1,5 +1,5 @@
 /** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
-import { type EventRef, eachInTurn, throwRejections } from '@posthorn/core';
+import { type EventRef, eachInTurn, StorageUnavailable, throwRejections } from '@posthorn/core';
 import { allPartitions, type Store } from '../store.ts';
 import type { StoredEvent } from './event-record.ts';
 import { claimFanOut, confirmFanOut, interruptedFanOuts, loadEvent, renewFanOut } from './events.ts';
@@ -38,7 +38,10 @@ async function makeOthers(
   stored: StoredEvent,
   created: readonly CreatedDelivery[],
 ): Promise<number> {
-  const warn = (text: string) => (err: unknown) => logger.warn({ err, event_id: stored.event.id }, text);
+  const warn = (text: string) => (err: unknown) => {
+    // An outage is reported once, not for each event.
+    if (!(err instanceof StorageUnavailable)) logger.warn({ err, event_id: stored.event.id }, text);
+  };
   let renewedAtMs = stored.acceptedAtMs;
   const renew = () => {
     const nowMs = clock.now();
