@@ -32,7 +32,7 @@ const CLOSE_UNUSED_EVERY_MS = 50;
  */
 const BACKLOG = 4_096;
 /** Further connections are closed when they arrive. Each takes some kilobytes. */
-const MAX_CONNECTIONS = 10_000;
+export const MAX_CONNECTIONS = 10_000;
 
 export interface HttpService extends Service {
   app: Express;

@@ -4,7 +4,8 @@ import { type Logger, type SharedSettings, version } from '@posthorn/runtime';
 import type { Express, RequestHandler } from 'express';
 import type { Registry } from 'prom-client';
 import { type Api, createApi } from './api.ts';
-import { createExpress, createHttpService, type HttpService, requireOneHost } from './http-service.ts';
+import { warnOfFewFiles } from './few-files.ts';
+import { createExpress, createHttpService, type HttpService, MAX_CONNECTIONS, requireOneHost } from './http-service.ts';
 import { operationsRoutes } from './operations.ts';
 import { notFoundHandler, problemHandler } from './problems.ts';
 import { withShortcuts } from './shortcut.ts';
@@ -58,6 +59,7 @@ export function serveApi(options: ApiOptions): ApiService {
     async start() {
       await operations?.start();
       await http.start();
+      await warnOfFewFiles(registry, MAX_CONNECTIONS, logger);
     },
     async stop(graceMs) {
       await Promise.all([http.stop(graceMs), operations?.stop(graceMs)]);
