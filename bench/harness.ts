@@ -4,13 +4,13 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { stripTypeScriptTypes } from 'node:module';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Accepted, createPublisher, type PublishedEvent, type Publisher } from '@posthorn/client';
 import { ENVIRONMENTS, SESSION_EVENT_TYPES } from '@posthorn/core';
 import { connectRedis } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
+import { transformSync } from 'rolldown/utils';
 import { callApi, type Operate, subscribe as subscribeWith } from '../scripts/api-client.ts';
 import { root } from '../scripts/folder.ts';
 import { imageEnvironment } from '../scripts/image/environment.ts';
@@ -105,7 +105,7 @@ export async function openBench({ appendFsync = 'everysec', delayMs = 0 }: Redis
     startPlain(program: 'ingest' | 'worker', env: Record<string, string> = {}) {
       const file = join(dir, `plain-${program}.mjs`);
       const source = readFileSync(join(root, `bench/processes/plain-${program}.ts`), 'utf8');
-      writeFileSync(file, stripTypeScriptTypes(source));
+      writeFileSync(file, transformSync(file, source, { lang: 'ts' }).code);
       return start(relative(root, file), env);
     },
     /** As the image starts it. */
