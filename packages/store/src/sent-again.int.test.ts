@@ -84,6 +84,17 @@ describe('an attempt whose record is sent again', () => {
       expect((await loadSubscriptions(store, [id]))[0]).toMatchObject({ consecutiveFailures: paused ? 2 : 1 });
     }
   });
+  it('has not paused the address, if another one did so in the same millisecond', async () => {
+    const { id } = await subscribe();
+    const [first, last] = [await made(id), await made(id)];
+    const record = (delivery: string) => attempt(delivery, 1, failure, 2);
+    expect([await record(first), await record(last), await record(first), await record(last)]).toMatchObject([
+      { paused: false },
+      { paused: true },
+      { paused: false },
+      { paused: true },
+    ]);
+  });
   it('is not said to be recorded if another attempt has its number', async () => {
     const { id } = await subscribe();
     const delivery = await made(id);

@@ -22,7 +22,7 @@ if not st or isFinished(st) and not wasSent then return {'over', 0, 0} end
 local parked = call('ZCARD', KEY_PARKED .. sub)
 local subscription = KEY_SUBSCRIPTION .. sub
 if wasSent then
-  local hasPaused = nextAttemptAtMs == '' and tonumber(call('HGET', subscription, 'paused_at')) == endedAtMs
+  local hasPaused = call('HGET', subscription, 'paused_by') == id and nextAttemptAtMs == ''
   return {'recorded', hasPaused and 1 or 0, parked}
 end
 if tonumber(found[2]) ~= number - 1 then return {'repeated', 0, parked} end
@@ -60,7 +60,7 @@ if failures < pauseAfter then
   return {'recorded', 0, parked}
 end
 call('HSET', subscription, 'status', PAUSED, 'status_reason', REASON_CONSECUTIVE_FAILURES, 'updated_at', endedAtMs,
-  'paused_at', endedAtMs)
+  'paused_at', endedAtMs, 'paused_by', id)
 call('HINCRBY', subscription, 'revision', 1)
 call('ZADD', KEY_SUBSCRIPTIONS .. PAUSED, address[2], sub)
 call('ZREM', KEY_SUBSCRIPTIONS .. ACTIVE, sub)
