@@ -3,9 +3,11 @@ import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { DAY_MS, HOUR_MS, newReplayId, partitionOfId } from '@posthorn/core';
 import { createLogger, systemClock } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
-import { addOutageNotice, waitingNotices } from '@posthorn/store';
+import { addOutageNotice, reportedDropped, waitingNotices } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
+import { Registry } from 'prom-client';
 import { store, subscribe } from '../../../packages/store/src/test-deliveries.ts';
+import { createWorkerMetrics } from './metrics.ts';
 import { createNoticeService, createNotifier, type NoticeContext } from './notices.ts';
 
 const waiting = () => waitingNotices(store, 0, 100, {});
@@ -170,4 +172,11 @@ it('reports once how many were dropped unsent', async () => {
   expect(given).toEqual([7]);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: 'notices.dropped', notices: 7, partition: 0 }]);
   expect(lines).toHaveLength(1);
+});
+
+it('goes on after dropped notices were reported twice, as when a reply is lost', async () => {
+  await store.redis.set(`${store.prefix}:{0}:notices_dropped`, '7');
+  for (let i = 0; i < 2; i++) await reportedDropped(store, 0, 7);
+  await runOnce(async () => 200, { metrics: createWorkerMetrics(new Registry()) });
+  expect(await waiting()).toEqual([]);
 });

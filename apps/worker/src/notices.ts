@@ -155,7 +155,8 @@ export function createNotifier(
  */
 async function reportDropped({ store, logger, metrics }: NoticeContext, partition: number): Promise<void> {
   const count = await droppedNotices(store, partition);
-  if (count === 0) return;
+  // 0.2.0 leaves a number below 0 where a reply is lost.
+  if (count <= 0) return;
   metrics.noticeGivenUp(count);
   logger.error({ notices: count, partition }, 'notices.dropped');
   await reportedDropped(store, partition, count);

@@ -6,6 +6,7 @@ import type { Notice, NoticeType } from '@posthorn/core';
 import { noticesDroppedKey, noticesKey, partitionPrefix } from './keys.ts';
 import { pairs } from './lists/sorted-set.ts';
 import { withCircuitBreaker } from './redis/circuit-breaker.ts';
+import { runScript } from './scripts.ts';
 import { allPartitions, type Store } from './store.ts';
 
 /** A notice with its position in the stream. */
@@ -80,5 +81,5 @@ export async function droppedNotices(store: Store, partition: number): Promise<n
 /** Notes that dropped notices have been reported. */
 export async function reportedDropped(store: Store, partition: number, count: number): Promise<void> {
   const prefix = partitionPrefix(store, partition);
-  await withCircuitBreaker(store, prefix, () => store.redis.decrby(noticesDroppedKey(prefix), count));
+  await withCircuitBreaker(store, prefix, () => runScript(store, 'reportedDropped', prefix, { count }));
 }

@@ -200,6 +200,7 @@ export const scripts = {
   }),
   lease: script('key holder lifeMs', isOne),
   giveUpLease: script('key holder', nothing),
+  reportedDropped: script('count:number', nothing),
   joinInstallation: script('id? state isEmpty:flag known? partitions oldest:number newest:number version', (reply) => {
     const [format, raisedBy, oldestStored, partitions, redisMs, begunAt, hasOthers, registrations = ''] =
       list(reply).map(String);
