@@ -32,7 +32,7 @@ export {
   findByEventId,
   findNextEvents,
   type Place,
-  placeToGoOn,
+  readPlace,
   retryUnreadable,
   unreadableToRetry,
 } from './erasures/erasure-events.ts';

@@ -354,6 +354,21 @@ describe('an erasure', () => {
     expect((await store.redis.keys(`${store.prefix}:*erasure_*`)).filter((key) => key.includes(id))).toEqual([]);
   });
 
+  it('leaves nothing if it ends just after a run has read that it is open', async () => {
+    const { id } = await start('user_id', PERSON, 'end', false);
+    const counted = await runUntil(id, 'counted');
+    const redis: Store['redis'] = Object.create(store.redis);
+    const read = async (key: string) => {
+      const record = await store.redis.hgetall(key);
+      if (key.endsWith(`:erasure:${id}`)) await cancelErasure(store, counted, clock.now());
+      return record;
+    };
+    Object.defineProperty(redis, 'hgetall', { value: read });
+    await runOnce(eraseEvents({ ...context, store: { ...store, redis } }));
+    expect((await stateOf(id)).status).toBe('cancelled');
+    expect(await store.redis.keys(`${store.prefix}:*erasure_*`)).toEqual([]);
+  });
+
   it('is cancelled if nobody confirms it within an hour of its count, and forgets what it has found', async () => {
     await publish([await subscribe()]);
     const { id } = await start('user_id', PERSON, 'end', false);

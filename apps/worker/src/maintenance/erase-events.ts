@@ -20,7 +20,7 @@ import {
   loadUncounted,
   openErasures,
   type Place,
-  placeToGoOn,
+  readPlace,
   removeOpenErasure,
   retryUnreadable,
   settleErasure,
@@ -104,6 +104,8 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
    * more.
    */
   const lookAt = async (id: string, partition: number): Promise<Work | undefined> => {
+    // Before the erasure: the end of that removes the place, and its passes would seem to be still to do.
+    const place = await readPlace(store, id, partition);
     const erasure = await loadUncounted(store, id);
     if (!erasure) {
       await removeOpenErasure(store, id);
@@ -111,10 +113,10 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     }
     const events = erases(erasure) ? await eventsToErase(store, partition, id, clock.now(), MAX_EVENTS) : [];
     const finds = erasure.sealedValue !== undefined && erasure.cancelledAtMs === null;
-    const needed = passesNeeded(notAhead(erasure), clock.now());
     if (!finds) return { erasure, events, place: undefined, unreadable: [] };
-    const place = await placeToGoOn(store, id, partition, needed);
-    return { erasure, events, place, unreadable: await unreadableToRetry(store, partition, id, clock.now()) };
+    const goesOn = Number(place?.passes) < passesNeeded(notAhead(erasure), clock.now());
+    const unreadable = await unreadableToRetry(store, partition, id, clock.now());
+    return { erasure, events, place: goesOn ? place : undefined, unreadable };
   };
   const erase = async ({ erasure: { id }, events }: Work, shares: number) => {
     let left = Math.ceil(MAX_DELIVERIES / shares);

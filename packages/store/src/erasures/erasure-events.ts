@@ -110,20 +110,11 @@ interface Cursor {
 /** An erasure that looks for events, from a place on. */
 export type Finder = Erased & { place: Place };
 
-/**
- * Where an erasure is, if the maintenance of a partition has to look for its events: fewer than `passesNeeded` passes
- * are done.
- */
-export async function placeToGoOn(
-  store: Store,
-  id: string,
-  partition: number,
-  passesNeeded: number,
-): Promise<Place | undefined> {
+/** Where an erasure is in a partition; undefined if the maintenance of that partition does not look for events. */
+export async function readPlace(store: Store, id: string, partition: number): Promise<Place | undefined> {
   if (!scanningPartitions(store).includes(partition)) return undefined;
   const key = keys.erasureProgressKey(keys.partitionPrefix(store, partition), id);
   const [passes, cursor, run] = await store.redis.hmget(key, 'passes', 'cursor', 'run');
-  if (Number(passes) >= passesNeeded) return undefined;
   return { passes: passes ?? '0', cursor: cursor ?? undefined, run: run ?? undefined };
 }
 
