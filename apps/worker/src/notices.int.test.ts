@@ -137,6 +137,27 @@ it('posts the others behind more than a batch of those that are always refused',
   expect((await waiting()).map(({ id }) => id)).toEqual(refused);
 });
 
+it('posts a new one before it repeats those that are always refused, however many they are', async () => {
+  let nowMs = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  let lastId = '';
+  const run = createNotifier(
+    contextOf(async (id) => (id === lastId ? 200 : 400)),
+    [0],
+  );
+  const runAt = async (ms: number) => {
+    nowMs = ms;
+    await run(new AbortController().signal);
+  };
+  // One batch in each run.
+  for (const ms of [0, 1_000, 2_000]) await runAt(ms);
+  await addOutageNotice(store, { type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 });
+  lastId = (await waiting()).at(-1)!.id;
+  // The first batch is due again.
+  await runAt(3_000);
+  expect((await waiting()).map(({ id }) => id)).not.toContain(lastId);
+});
+
 it('ends with the batch that is being posted when the process stops', async () => {
   const stopping = new AbortController();
   await runOnce(

@@ -88,7 +88,9 @@ export function createNotifier(
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
-  /** The entry of each partition after which the next batch begins; undefined: with the oldest. */
+  /** The last notice of each partition that this process has posted for the first time. */
+  const tried = new Map<number, string>();
+  /** The entry of each partition after which the next batch of those begins; undefined: with the oldest. */
   const passed = new Map<number, string | undefined>();
   /** Until when nothing is posted. */
   let all = AT_ONCE;
@@ -107,14 +109,11 @@ export function createNotifier(
   };
 
   /**
-   * Posts the next batch of logged notices, oldest first. If none is accepted, all notices wait: for a second if some
-   * were refused, since others may not be. If some are accepted, only the others wait. Returns whether there may be
-   * more.
+   * Posts those of a batch that are due. If none is accepted, all notices wait: for a second if some were refused,
+   * since others may not be. If some are accepted, only the others wait.
    */
-  const post = async (partition: number): Promise<boolean> => {
-    const [after, upTo] = [passed.get(partition), logged.get(partition)];
-    const oldest = upTo === undefined ? [] : await waitingNotices(store, partition, BATCH, { after, upTo });
-    const due = oldest.filter(({ id }) => isOver(refused.get(id) ?? AT_ONCE));
+  const postBatch = async (partition: number, batch: WaitingNotice[]): Promise<void> => {
+    const due = batch.filter(({ id }) => isOver(refused.get(id) ?? AT_ONCE));
     const results = await Promise.allSettled(due.map((notice) => postNotice(context, notice)));
     const isDone = results.map((result) => result.status === 'fulfilled' && result.value === 'done');
     const isRefused = results.some((result) => result.status === 'fulfilled' && result.value === 'refused');
@@ -122,9 +121,26 @@ export function createNotifier(
     const done = due.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
     await removeNotices(store, partition, done);
     if (due.length > 0) all = done.length > 0 ? AT_ONCE : longer(isRefused ? AT_ONCE : all);
-    passed.set(partition, oldest.length === BATCH ? oldest.at(-1)?.entryId : undefined);
     throwRejections(results);
-    return oldest.length === BATCH;
+  };
+  /**
+   * Posts the next batch: of logged notices that were not tried yet, oldest first, or else of those that were. So the
+   * refused ones, which may be many, hold up no new one. Returns whether there may be more.
+   */
+  const post = async (partition: number): Promise<boolean> => {
+    const batchOf = (after: string | undefined, upTo: string | undefined) =>
+      upTo === undefined ? [] : waitingNotices(store, partition, BATCH, { after, upTo });
+    const fresh = await batchOf(tried.get(partition), logged.get(partition));
+    const newest = fresh.at(-1);
+    if (newest) {
+      tried.set(partition, newest.entryId);
+      await postBatch(partition, fresh);
+      return true;
+    }
+    const again = await batchOf(passed.get(partition), tried.get(partition));
+    passed.set(partition, again.length === BATCH ? again.at(-1)?.entryId : undefined);
+    await postBatch(partition, again);
+    return again.length === BATCH;
   };
 
   const canPost = () => isOver(all);
