@@ -3,7 +3,15 @@ import { expect, it } from '@jest/globals';
 import { deliveryIdPrefix } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
 import { partitionPrefix } from '@posthorn/store';
-import { jobQueues, make, partition, subscriptionId, takeOne } from '../../../../packages/dispatch/src/test-jobs.ts';
+import {
+  jobQueues,
+  make,
+  partition,
+  subscriptionId,
+  take,
+  takeOne,
+} from '../../../../packages/dispatch/src/test-jobs.ts';
+import { createEndings } from '../../../../packages/queue/src/endings.ts';
 import { attempt, loadOne, loseJob, store, time } from '../../../../packages/store/src/test-deliveries.ts';
 import type { DutyContext } from './duty.ts';
 import { rescueLostJobs } from './rescue-lost-jobs.ts';
@@ -80,6 +88,21 @@ it('delays the new job until the retry is due', async () => {
   time.nowMs = dueAtMs;
   expect(await takeOne('b')).toMatchObject({ job: { id: `${deliveryId}.1` } });
   expect(await loadOne(deliveryId)).toMatchObject({ status: 'waiting_for_retry', generation: 1 });
+});
+
+it('gives another job to a delivery that waits, but whose job is kept as failed', async () => {
+  const onError = (error: unknown) => Promise.reject(error);
+  const partitionPrefixes = [partitionPrefix(store, partition)];
+  const endings = createEndings({ redis: store.redis, partitionPrefixes, lockMs: 1, stalledCheckMs: 1, onError });
+  await endings.ready();
+  const deliveryId = await make();
+  await take('a');
+  // As after a failover that lost the record of the last attempt, and came before the end of its job.
+  await endings.settle(0, deliveryId, 'a', { kind: 'failed', reason: 'timeout' });
+  await endings.close();
+  time.nowMs += 1;
+  await duty().run(partition);
+  expect(await takeOne('b')).toMatchObject({ job: { id: `${deliveryId}.1` } });
 });
 
 it('looks for the job of the generation that a delivery has', async () => {

@@ -52,11 +52,16 @@ end
 for _, group in ipairs(groups) do pcall(lookInLanes, group) end
 
 local read, rescued, problem = 0, 0, ''
+-- Whether a delivery that is unfinished has no job. One that is kept as failed (for Bull Board) is over: the outcome of
+-- its attempt was recorded, and a failover has lost the record.
+local function isLost(jobId)
+  return call('EXISTS', KEY_QUEUE .. jobId) == 0 or call('ZSCORE', KEY_QUEUE .. 'failed', jobId)
+end
 -- Makes a delivery's job if it is lost. Returns the job's id, whether it is a retry, and when it is due.
 local function makeIfLost(id)
   local found = call('HMGET', deliveryKey(id), 'st', 'g', 'e', 's', 'x')
   local st, sub, dueAtMs = found[1], found[4], tonumber(found[5]) or 0
-  if (st == PENDING or st == WAITING_FOR_RETRY) and call('EXISTS', KEY_QUEUE .. jobIdOf(id, found[2])) == 0
+  if (st == PENDING or st == WAITING_FOR_RETRY) and isLost(jobIdOf(id, found[2]))
     and not call('ZSCORE', KEY_PARKED .. sub, id) and not call('ZSCORE', KEY_OVERDUE .. sub, id) then
     local isRetry = st == WAITING_FOR_RETRY
     return makeJob(id, sub, eventOf(id, found[3]), isRetry, nowMs), isRetry, dueAtMs
