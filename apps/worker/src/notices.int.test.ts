@@ -158,6 +158,21 @@ it('posts a new one before it repeats those that are always refused, however man
   expect((await waiting()).map(({ id }) => id)).not.toContain(lastId);
 });
 
+it('posts those of another partition while all of one are refused and due again', async () => {
+  let nowMs = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const run = createNotifier(
+    contextOf(async (id) => (id.startsWith('ntc_0-') ? 400 : 200)),
+    [0, 1],
+  );
+  await store.redis.xadd(`${store.prefix}:{1}:notices`, '*', 'k', 'outage.ended', 'at', Date.now());
+  for (let i = 0; i < 2; i++) {
+    await run(new AbortController().signal);
+    nowMs += HOUR_MS;
+  }
+  expect(await waitingNotices(store, 1, 1, {})).toEqual([]);
+});
+
 it('ends with the batch that is being posted when the process stops', async () => {
   const stopping = new AbortController();
   await runOnce(

@@ -156,12 +156,15 @@ export function createNotifier(
     await whileMore(() => logNew(partition));
     await whileMore(async () => !stopping.aborted && canPost() && (await post(partition)) && (await hold()));
   };
+  let runs = 0;
   return async (stopping) => {
     const withNotices = await partitionsWithNotices(store);
     const some = partitions.filter((partition) => withNotices.has(partition));
+    // Each run begins with another one: after a batch of which none is accepted, the others have to wait.
+    const first = runs++ % Math.max(1, some.length);
     // One after the other, since they share what `NOTICE_URL` can take. One whose master is away holds up none of the
     // others.
-    await eachInTurn(some, (partition) => sendAll(partition, stopping));
+    await eachInTurn([...some.slice(first), ...some.slice(0, first)], (partition) => sendAll(partition, stopping));
   };
 }
 
