@@ -66,6 +66,17 @@ describe('a feed', () => {
     await writer.write();
     expect((await readFeed(store, 'attempts', FEED_START, 10)).records).toMatchObject([{ text: 'c', dropped: 2 }]);
   });
+  it('says how many were left out also of the last ones before nobody listens any more', async () => {
+    await announceListeners(store, 'attempts');
+    const writer = createFeedWriter(store, 'attempts');
+    for (let call = 0; call < 8; call++) await writer.write();
+    await store.redis.del(tailingKey(partitionPrefix(store, 0)));
+    const start = await firstId();
+    for (let i = 0; i < 130; i++) writer.add('failed', true);
+    await writer.write();
+    expect(writer.isWatched()).toBe(false);
+    expect((await readFeed(store, 'attempts', start, 1)).records).toMatchObject([{ text: 'failed', dropped: 5 }]);
+  });
   it('says that entries may be missing where a place is gone, and when all are', async () => {
     await announceListeners(store, 'attempts');
     const writer = createFeedWriter(store, 'attempts');

@@ -121,8 +121,10 @@ export function createFeedWriter(store: Store, feed: Feed): FeedWriter {
       if (!isWatched || ++calls % LOOK_EVERY_CALLS === 0) {
         isWatched = (await store.redis.exists(keysOf(store, feed).watched)) === 1;
       }
-      if (!isWatched) dropped = 0;
-      if (texts.length === 0) return;
+      if (texts.length === 0) {
+        if (!isWatched) dropped = 0;
+        return;
+      }
       const [written, left] = [texts, dropped];
       [texts, dropped] = [[], 0];
       try {
