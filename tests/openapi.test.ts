@@ -34,6 +34,11 @@ function routesOf({ stack }: { stack: Layer[] }): string[] {
 function documented(paths: Record<string, Record<string, unknown>>): string[] {
   return Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`));
 }
+/** All that is within a part of a document, itself included. */
+function within(part: unknown): Record<string, unknown>[] {
+  if (typeof part !== 'object' || part === null) return [];
+  return [part as Record<string, unknown>, ...Object.values(part).flatMap(within)];
+}
 const isApi = (route: string) => /^\w+ \/(v1|healthz|readyz|metrics)/.test(route);
 
 describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
@@ -164,3 +169,17 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
     expect(addresses.every((address) => address.startsWith('/docs/'))).toBe(true);
   });
 });
+
+it('ingest documents the events of a batch and their problems as those of a single event', async () => {
+  const { paths, components } = (await (await fetch(`${on.ingestUrls[0]}/openapi.json`)).json()) as {
+    paths: Record<string, { post: { requestBody: { content: { 'application/json': { schema: BatchSchema } } } } }>;
+    components: { schemas: { BatchResults: object } };
+  };
+  const bodyOf = (path: string) => paths[path]!.post.requestBody.content['application/json'].schema;
+  expect(bodyOf('/v1/events/batch').properties.events.items).toEqual(bodyOf('/v1/events'));
+  const problem = { $ref: '#/components/schemas/Problem' };
+  expect(within(components.schemas.BatchResults).flatMap(({ error }) => error ?? [])).toEqual([problem]);
+});
+interface BatchSchema {
+  properties: { events: { items: unknown } };
+}

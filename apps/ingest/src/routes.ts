@@ -7,7 +7,16 @@ import {
   publishedEventSchema,
   type TraceContext,
 } from '@posthorn/core';
-import { type Api, createBudget, principalOf, problemDocument, type RateLimit, toAppError } from '@posthorn/http';
+import {
+  type Api,
+  createBudget,
+  parseFields,
+  principalOf,
+  problemDocument,
+  problemSchema,
+  type RateLimit,
+  toAppError,
+} from '@posthorn/http';
 import { boundedLog, frequentLine, type LineValue, type Logger } from '@posthorn/runtime';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
@@ -46,9 +55,10 @@ const acceptedFields = {
   deliveries: z.int().min(0),
 };
 const acceptedSchema = z.strictObject(acceptedFields).meta({ id: 'Accepted' });
+/** The batch as it is documented. Its events are checked one by one: an invalid one does not refuse the others. */
 const batchSchema = z
   .strictObject({
-    events: z.array(z.unknown()).min(1).max(MAX_BATCH_EVENTS).describe('As for POST /v1/events'),
+    events: z.array(publishedEventSchema).min(1).max(MAX_BATCH_EVENTS).describe('As for POST /v1/events'),
     traceparents: z
       .array(z.string().nullable())
       .max(MAX_BATCH_EVENTS)
@@ -58,12 +68,13 @@ const batchSchema = z
       ),
   })
   .meta({ examples: [{ events: [EXAMPLE_EVENT] }] });
+const uncheckedBatchSchema = batchSchema.extend({ events: z.array(z.unknown()).min(1).max(MAX_BATCH_EVENTS) });
 const batchResultsSchema = z
   .strictObject({
     results: z.array(
       z.union([
-        z.strictObject({ status: z.int(), ...acceptedFields }),
-        z.strictObject({ status: z.int(), error: z.record(z.string(), z.unknown()) }),
+        z.strictObject({ status: z.int().describe('As for POST /v1/events: 202 or 200'), ...acceptedFields }),
+        z.strictObject({ status: z.int().describe('As for POST /v1/events: 400 or more'), error: problemSchema }),
       ]),
     ),
   })
@@ -147,11 +158,13 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
     summary: `Publish up to ${MAX_BATCH_EVENTS} events`,
     description: `Each event is accepted or refused on its own; the results are in the order of the events. A body may have at most ${MAX_JSON_VALUES} JSON values in all, and 8 MiB; with a larger \`MAX_EVENT_BYTES\`, ${BATCH_FACTOR} times that, at most 16 MiB.`,
     body: batchSchema,
+    checksBody: true,
     maxBodyBytes: Math.max(BATCH_FACTOR * context.maxEventBytes, MIN_BATCH_LIMIT_BYTES),
     bodyBudget: { budget, weigh: (bytes) => Math.min(MAX_BATCH_EVENTS, Math.ceil(bytes / MIN_EVENT_BYTES) || 1) },
     turnFor,
     responses: { 200: { description: 'A result for each event', schema: batchResultsSchema } },
-    async handle({ body, caller, request, response }) {
+    async handle({ body: unchecked, caller, request, response }) {
+      const body = parseFields(uncheckedBatchSchema, unchecked, 'The body');
       const { length } = body.events;
       await context.rateLimit?.consume(caller, length).catch((error: unknown) => {
         context.countEvents(caller, toAppError(error).status, length);

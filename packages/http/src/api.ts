@@ -79,7 +79,7 @@ const MAX_BODY_BYTES = 64 * 1024;
  */
 const MAX_OPEN_BODY_BYTES = 4 * 1024;
 
-const problemSchema = z
+export const problemSchema = z
   .object({
     type: z.string(),
     title: z.string(),
@@ -167,7 +167,7 @@ function withOpenResponses(parts: ZodOpenApiObject): ReturnType<typeof createDoc
     JSON.parse(JSON.stringify(part), (key, value) => (key === 'additionalProperties' && !value ? undefined : value));
   for (const operations of Object.values(document.paths ?? {}))
     for (const operation of Object.values(operations)) operation.responses = open(operation.responses);
-  // Only responses refer to these.
+  // Requests refer to no object of these.
   const schemas = open(document.components?.schemas ?? {});
   return { ...document, components: { ...document.components, schemas } };
 }

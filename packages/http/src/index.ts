@@ -1,5 +1,5 @@
 /** What makes an HTTP API: routes that document themselves, authentication, bodies, problem documents, limits. */
-export { type Api, createApi } from './api.ts';
+export { type Api, createApi, problemSchema } from './api.ts';
 export { bearerOf, callerName, createKeyring, principalOf, requireBearer, setPrincipal } from './auth.ts';
 export { type AuthFailures, createAuthFailures } from './auth-failures.ts';
 export { createBudget } from './budget.ts';
