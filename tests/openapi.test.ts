@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { callApi } from '../scripts/api-client.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, startWorld, type World } from './world.ts';
 
@@ -19,6 +20,10 @@ interface Documented {
       'application/json': { example?: unknown; schema: { properties: Record<string, { default?: unknown }> } };
     };
   };
+}
+interface Parameter {
+  name: string;
+  schema: object;
 }
 interface Layer {
   route?: { path: string; methods: Record<string, boolean> };
@@ -53,6 +58,23 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
     expect(errors).toBeUndefined();
     expect(valid).toBe(true);
     expect(validator.version).toBe('3.1');
+  });
+  it('has schemas that are strict JSON Schema, and that accept their defaults', async () => {
+    const text = JSON.stringify(await document()).replaceAll('"#/components/schemas/', '"');
+    const { components, ...rest } = JSON.parse(text) as { components: { schemas: Record<string, object> } };
+    const ajv = new Ajv2020({ strict: true, formats: { 'date-time': true } });
+    for (const [name, schema] of Object.entries(components.schemas)) ajv.addSchema(schema, name);
+    for (const name of Object.keys(components.schemas)) ajv.getSchema(name);
+    const schemas = within(rest).flatMap(({ schema }) => (schema ? JSON.stringify(schema) : []));
+    for (const schema of new Set(schemas)) ajv.compile(JSON.parse(schema));
+    const withDefault = within({ components, rest }).filter((part) => 'default' in part && 'type' in part);
+    const isAccepted = (schema: Record<string, unknown>) => ajv.validate(schema, schema.default);
+    expect(withDefault.filter((schema) => !isAccepted(schema))).toEqual([]);
+  });
+  it('names the items of a list that is one of several choices', async () => {
+    // oapi-codegen gives the list and its unnamed items the same name, and fails.
+    const choices = within(await document()).flatMap(({ anyOf }) => (anyOf as { items?: object }[] | undefined) ?? []);
+    expect(choices.filter(({ items }) => items && 'enum' in items)).toEqual([]);
   });
   it('has every route that the app serves, and no other', async () => {
     const served = routesOf((on.expressOf(app) as unknown as { router: { stack: Layer[] } }).router).filter(isApi);
@@ -153,6 +175,15 @@ describe.each(['ingest', 'console'] as const)('the document of %s', (app) => {
       const { description } = responses.default as { description: string };
       for (const code of codes) expect(description).toContain(`\`${code}\``);
     }
+  });
+  it('has for each parameter the type that a generated client should take', async () => {
+    const { paths } = await document();
+    const parameters = within(paths).flatMap(({ parameters }) => (parameters as Parameter[] | undefined) ?? []);
+    const schemaOf = Object.fromEntries(parameters.map(({ name, schema }) => [name, schema]));
+    if (app === 'ingest') return;
+    expect(schemaOf.limit).toMatchObject({ type: 'integer', minimum: 1, maximum: 250, default: 50 });
+    expect(schemaOf.attempt).toMatchObject({ type: 'integer', minimum: 1, maximum: 99 });
+    expect(schemaOf.failed).toMatchObject({ type: 'boolean' });
   });
   it('is shown by a page that loads nothing from elsewhere', async () => {
     const url = app === 'ingest' ? on.ingestUrls[0] : on.consoleUrl;

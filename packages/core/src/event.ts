@@ -20,6 +20,8 @@ export const EVENT_TYPES = [
   TEST_EVENT_TYPE,
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
+/** Has a name in documents: generated clients have one type for it, and not one for each place. */
+export const eventTypeSchema = z.enum(EVENT_TYPES).meta({ id: 'EventType' });
 /** The types a publisher may send. */
 export const SESSION_EVENT_TYPES = EVENT_TYPES.filter((type) => type !== TEST_EVENT_TYPE);
 

@@ -1,8 +1,9 @@
 /** What the operator API accepts about deliveries and their attempts. */
-import { DELIVERY_ID, DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
+import { DELIVERY_ID, DELIVERY_STATUSES, ENVIRONMENTS, eventTypeSchema, FAILURE_REASONS } from '@posthorn/core';
 import { z } from 'zod';
 import {
   cursorOf,
+  documentedAs,
   EXAMPLE_SUBSCRIPTION_ID,
   eventId,
   inOrder,
@@ -19,7 +20,7 @@ const deliveryFilter = {
   subscription_id: subscriptionId.optional(),
   event_id: eventId.optional(),
   environment: z.enum(ENVIRONMENTS).optional(),
-  event_type: z.enum(EVENT_TYPES).optional(),
+  event_type: eventTypeSchema.optional(),
   replay_id: replayId.optional().describe('Only the deliveries that this bulk replay made'),
   ...period,
 };
@@ -55,7 +56,9 @@ export const requestQuerySchema = z.strictObject({
     .string()
     .regex(/^[1-9]\d?$/, 'Expected the number of an attempt')
     .transform(Number)
-    .optional(),
+    .optional()
+    .describe('The number of an attempt')
+    .meta(documentedAs({ type: 'integer', minimum: 1, maximum: 99 })),
 });
 
 /** The query of `GET /v1/tail`. */
@@ -63,8 +66,10 @@ export const tailQuerySchema = z.strictObject({
   failed: z
     .enum(['true', 'false'])
     .transform((text) => text === 'true')
-    .optional(),
+    .optional()
+    .describe('Only failed attempts')
+    .meta(documentedAs({ type: 'boolean' })),
   subscription_id: subscriptionId.optional(),
-  event_type: z.enum(EVENT_TYPES).optional(),
+  event_type: eventTypeSchema.optional(),
   environment: z.enum(ENVIRONMENTS).optional(),
 });

@@ -1,5 +1,12 @@
 /** What the requests of several resources have in common: ids, periods, pages of a list. */
-import { EVENT_ID, EVENT_TYPES, FAILURE_REASONS, instantMsSchema, REPLAY_ID, SUBSCRIPTION_ID } from '@posthorn/core';
+import {
+  EVENT_ID,
+  eventTypeSchema,
+  FAILURE_REASONS,
+  instantMsSchema,
+  REPLAY_ID,
+  SUBSCRIPTION_ID,
+} from '@posthorn/core';
 import { z } from 'zod';
 
 export const subscriptionId = z.string().regex(SUBSCRIPTION_ID, 'Expected the id of a subscription');
@@ -8,7 +15,10 @@ export const replayId = z.string().regex(REPLAY_ID, 'Expected the id of a bulk r
 export const eventId = z.string().regex(EVENT_ID, 'Expected the id of an event');
 
 /** A period in milliseconds since 1970, both ends included. */
-export const period = { from: instantMsSchema.optional(), to: instantMsSchema.optional() };
+export const period = {
+  from: instantMsSchema.optional().describe('At or after: ISO 8601 with a zone'),
+  to: instantMsSchema.optional().describe('At or before: ISO 8601 with a zone'),
+};
 
 /** Refuses a period that ends before it begins: nothing would match it. */
 export function inOrder<S extends z.ZodType<Period>>(schema: S): S {
@@ -29,11 +39,21 @@ const isBefore = (from: number | undefined, to: number | undefined) =>
 /** Which failed deliveries a bulk replay covers. */
 export const replayScope = {
   ...period,
-  event_type: z.enum(EVENT_TYPES).optional(),
+  event_type: eventTypeSchema.optional(),
   error: z.enum(FAILURE_REASONS).optional().describe('The `failure_reason` of the failed deliveries'),
   failed_from: instantMsSchema.optional().describe('Failed at or after'),
   failed_to: instantMsSchema.optional().describe('Failed at or before'),
 };
+
+/**
+ * For a parameter of a query, which always arrives as text: what it is in documents. Generated clients take a value of
+ * this type, and write it as the text that the schema expects.
+ */
+export const documentedAs = (type: { type: 'integer' | 'boolean'; [keyword: string]: unknown }) => ({
+  override({ jsonSchema: text }: { jsonSchema: object }) {
+    Object.assign(text, { enum: undefined, pattern: undefined }, type);
+  },
+});
 
 const DEFAULT_PAGE_LIMIT = 50;
 /** The largest `limit` of a list. */
@@ -51,7 +71,8 @@ export const page = {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= MAX_PAGE_LIMIT, EXPECTED_LIMIT)
     .default(DEFAULT_PAGE_LIMIT)
-    .describe(`Items per page, 1 to ${MAX_PAGE_LIMIT}`),
+    .describe(`Items per page, 1 to ${MAX_PAGE_LIMIT}`)
+    .meta(documentedAs({ type: 'integer', minimum: 1, maximum: MAX_PAGE_LIMIT, default: DEFAULT_PAGE_LIMIT })),
   cursor: cursorOf(200),
 };
 

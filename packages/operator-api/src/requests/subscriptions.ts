@@ -3,6 +3,7 @@ import {
   DAY_MS,
   ENVIRONMENTS,
   EVENT_TYPES,
+  eventTypeSchema,
   HEALTH_STATES,
   instantMsSchema,
   OWN_SECRET,
@@ -112,7 +113,7 @@ const eventTypes = z.union(
   [
     z.literal('all'),
     z
-      .array(z.enum(EVENT_TYPES))
+      .array(eventTypeSchema)
       .min(1)
       .transform((types) => EVENT_TYPES.filter((type) => types.includes(type))),
   ],

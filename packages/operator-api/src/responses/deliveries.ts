@@ -1,5 +1,5 @@
 /** What the operator API returns about deliveries and their attempts. */
-import { ATTEMPT_ERRORS, DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES } from '@posthorn/core';
+import { ATTEMPT_ERRORS, DELIVERY_STATUSES, ENVIRONMENTS, eventTypeSchema } from '@posthorn/core';
 import { z } from 'zod';
 import { cameBackFields, count, deliveryFields, instant, pageOf } from './fields.ts';
 
@@ -40,7 +40,7 @@ export const tailedAttemptSchema = z
     at: instant,
     delivery_id: z.string(),
     event_id: z.string(),
-    event_type: z.enum(EVENT_TYPES),
+    event_type: eventTypeSchema,
     environment: z.enum(ENVIRONMENTS),
     subscription_id: z.string(),
     attempt: z.int().min(1),

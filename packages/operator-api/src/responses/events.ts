@@ -1,5 +1,5 @@
 /** What the operator API returns about events, and about what became of them. */
-import { ENVIRONMENTS, EVENT_TYPES, EXPLANATIONS, STATUS_REASONS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
+import { ENVIRONMENTS, EXPLANATIONS, eventTypeSchema, STATUS_REASONS, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import { z } from 'zod';
 import { deliverySchema } from './deliveries.ts';
 import { deliveryFields, instant, unreadable } from './fields.ts';
@@ -12,7 +12,7 @@ const traceId = z
 export const eventSchema = z
   .strictObject({
     id: z.string(),
-    type: z.enum(EVENT_TYPES),
+    type: eventTypeSchema,
     created_at: instant,
     environment: z.enum(ENVIRONMENTS),
     data: z.record(z.string(), z.unknown()),
@@ -31,7 +31,7 @@ export type PublishedEvent = z.infer<typeof eventSchema>;
 export const listenedEventSchema = z
   .strictObject({
     id: z.string(),
-    type: z.enum(EVENT_TYPES),
+    type: eventTypeSchema,
     created_at: instant,
     body: z.string().describe('The bytes that an attempt would send, to be signed as they are'),
   })
@@ -44,7 +44,7 @@ export const timelineSchema = z
       .array(
         z.strictObject({
           id: z.string(),
-          type: z.enum(EVENT_TYPES),
+          type: eventTypeSchema,
           environment: z.enum(ENVIRONMENTS),
           created_at: instant,
           accepted_at: instant,
@@ -82,7 +82,7 @@ export const explanationSchema = z
     due_at: instant.nullable().describe('When the next attempt is due; null: none is planned'),
     event: z
       .strictObject({
-        type: z.enum(EVENT_TYPES),
+        type: eventTypeSchema,
         environment: z.enum(ENVIRONMENTS),
         accepted_at: instant,
         trace_id: traceId,

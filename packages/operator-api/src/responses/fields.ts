@@ -2,7 +2,7 @@
  * What the responses about several resources have in common. No schema of a response has transforms, so what it accepts
  * has the type that it infers.
  */
-import { DELIVERY_STATUSES, ENVIRONMENTS, EVENT_TYPES, FAILURE_REASONS } from '@posthorn/core';
+import { DELIVERY_STATUSES, ENVIRONMENTS, eventTypeSchema, FAILURE_REASONS } from '@posthorn/core';
 import { z } from 'zod';
 
 export const instant = z.iso.datetime();
@@ -68,7 +68,7 @@ export const cameBackFields = {
 export const deliveryFields = {
   id: z.string(),
   event_id: z.string(),
-  event_type: z.enum(EVENT_TYPES),
+  event_type: eventTypeSchema,
   environment: z.enum(ENVIRONMENTS),
   subscription_id: z.string(),
   status: z.enum(DELIVERY_STATUSES),

@@ -10,6 +10,10 @@ import { z } from 'zod';
 import { addressErrorSchema, count, instant, unreadable } from './fields.ts';
 import { subscriptionSchema } from './subscriptions.ts';
 
+/** A count for each of these names. Documents name them, which they would not do for a record. */
+const countsOf = <Name extends string>(names: readonly Name[]) =>
+  z.strictObject(Object.fromEntries(names.map((name) => [name, count])) as Record<Name, typeof count>);
+
 const percentiles = z.strictObject({ p50: count.nullable(), p99: count.nullable() });
 const seriesSchema = z.array(z.strictObject({ from: instant, succeeded: count, failed: count }));
 const attemptCounts = {
@@ -132,8 +136,8 @@ export const overviewSchema = z
     incidents: z
       .array(incidentSchema)
       .describe('Three or more addresses that began to fail within minutes of each other, the newest first'),
-    deliveries: z.record(z.enum(DELIVERY_STATUSES), count),
-    subscriptions: z.record(z.enum(SUBSCRIPTION_STATUSES), count),
+    deliveries: countsOf(DELIVERY_STATUSES),
+    subscriptions: countsOf(SUBSCRIPTION_STATUSES),
     queue: z.strictObject({
       waiting: count,
       active: count,

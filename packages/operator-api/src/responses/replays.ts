@@ -1,5 +1,5 @@
 /** What the operator API returns about bulk replays. */
-import { EVENT_TYPES, FAILURE_REASONS, REPLAY_STATUSES, SUBSCRIPTION_STATUSES } from '@posthorn/core';
+import { eventTypeSchema, FAILURE_REASONS, REPLAY_STATUSES, SUBSCRIPTION_STATUSES } from '@posthorn/core';
 import { z } from 'zod';
 import { count, instant } from './fields.ts';
 
@@ -7,7 +7,7 @@ const replayScopeFields = {
   from: instant.nullable().describe('Null: from the beginning'),
   to: instant,
   filter: z.strictObject({
-    event_type: z.enum(EVENT_TYPES).nullable(),
+    event_type: eventTypeSchema.nullable(),
     error: z.enum(FAILURE_REASONS).nullable(),
     failed_from: instant.nullable(),
     failed_to: instant.nullable(),

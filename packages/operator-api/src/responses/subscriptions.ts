@@ -1,7 +1,7 @@
 /** What the operator API returns about subscriptions and their addresses. */
 import {
   ATTEMPT_ERRORS,
-  EVENT_TYPES,
+  eventTypeSchema,
   HEALTH_STATES,
   RESUME_OUTCOMES,
   STATUS_REASONS,
@@ -50,7 +50,7 @@ export const subscriptionSchema = z
     id: z.string(),
     key: z.string().nullable().describe('The name chosen when it was created; null if none was'),
     url: z.string(),
-    event_types: z.union([z.literal('all'), z.array(z.enum(EVENT_TYPES))]),
+    event_types: z.union([z.literal('all'), z.array(eventTypeSchema)]),
     environment: z.enum(SUBSCRIPTION_ENVIRONMENTS),
     description: z.string(),
     status: z.enum(SUBSCRIPTION_STATUSES),
