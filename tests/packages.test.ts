@@ -1,6 +1,6 @@
 /** The packages that are published: as npm would deliver them, without anything of this repository. */
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -153,8 +153,28 @@ publisher.publish({ ...event, id: none, created_at: none, data: { ...event.data,
   checkTypes(project, 'check.ts');
 });
 
-/** Compiles a file of the project strictly, without the types of Node, as for an edge runtime. Throws for an error. */
-function checkTypes(project: string, file: string): void {
+it.each(PUBLISHED)('the examples in the README of %s compile in strict TypeScript', (name) => {
+  const { built, project } = installed(name);
+  const examples = [...readFileSync(join(built, 'README.md'), 'utf8').matchAll(/```js\n(.*?)```/gs)];
+  expect(examples).not.toEqual([]);
+  for (const [, example] of examples) {
+    writeFileSync(
+      join(project, 'example.ts'),
+      `${example}
+declare const session: { id: string; userId: string };
+declare const request: Request;
+declare function unlock(userId: string | undefined): Promise<void>;
+`,
+    );
+    checkTypes(project, 'example.ts', 'node');
+  }
+});
+
+/**
+ * Compiles a file of the project strictly, by default without the types of Node, as for an edge runtime. Throws for an
+ * error.
+ */
+function checkTypes(project: string, file: string, types = ''): void {
   const tsc = join(import.meta.dirname, '../node_modules/typescript/bin/tsc');
   const options = [
     '--noEmit',
@@ -166,8 +186,10 @@ function checkTypes(project: string, file: string): void {
     'es2022',
     '--lib',
     'es2022,dom,dom.iterable',
+    '--typeRoots',
+    join(import.meta.dirname, '../node_modules/@types'),
     '--types',
-    '',
+    types,
   ];
   execFileSync(process.execPath, [tsc, ...options, file], { cwd: project, encoding: 'utf8' });
 }
