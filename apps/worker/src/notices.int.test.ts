@@ -158,6 +158,19 @@ it('posts a new one before it repeats those that are always refused, however man
   expect((await waiting()).map(({ id }) => id)).not.toContain(lastId);
 });
 
+it('posts a new one before those that waited when the process started, which may all have been refused', async () => {
+  const startedAtMs = 1 + Number.parseInt((await waiting()).at(-1)!.entryId, 10);
+  const posted: string[] = [];
+  const refuse = async (id: string) => {
+    posted.push(id);
+    return 400;
+  };
+  const run = createNotifier(contextOf(refuse, { clock: { now: () => startedAtMs } }), [0]);
+  await store.redis.xadd(`${store.prefix}:{0}:notices`, `${startedAtMs + 1}-0`, 'k', 'outage.ended', 'at', startedAtMs);
+  await run(new AbortController().signal);
+  expect(posted).toEqual([`ntc_0-${startedAtMs + 1}-0`]);
+});
+
 it('posts those of another partition while all of one are refused and due again', async () => {
   let nowMs = 0;
   jest.spyOn(performance, 'now').mockImplementation(() => nowMs);

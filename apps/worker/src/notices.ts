@@ -90,6 +90,8 @@ export function createNotifier(
   const logged = new Map<number, string>();
   /** The last notice of each partition that this process has posted for the first time. */
   const tried = new Map<number, string>();
+  /** Before the first one: the entries since this process began. An earlier one may have posted those before. */
+  const begun = String(context.clock.now());
   /** The entry of each partition after which the next batch of those begins; undefined: with the oldest. */
   const passed = new Map<number, string | undefined>();
   /** Until when nothing is posted. */
@@ -124,20 +126,20 @@ export function createNotifier(
     throwRejections(results);
   };
   /**
-   * Posts the next batch: of logged notices that were not tried yet, oldest first, or else of those that were. So the
-   * refused ones, which may be many, hold up no new one. Returns whether there may be more.
+   * Posts the next batch: of logged notices that were not tried yet, oldest first, or else of all. So the refused ones,
+   * which may be many, hold up no new one. Returns whether there may be more.
    */
   const post = async (partition: number): Promise<boolean> => {
     const batchOf = (after: string | undefined, upTo: string | undefined) =>
       upTo === undefined ? [] : waitingNotices(store, partition, BATCH, { after, upTo });
-    const fresh = await batchOf(tried.get(partition), logged.get(partition));
+    const fresh = await batchOf(tried.get(partition) ?? begun, logged.get(partition));
     const newest = fresh.at(-1);
     if (newest) {
       tried.set(partition, newest.entryId);
       await postBatch(partition, fresh);
       return true;
     }
-    const again = await batchOf(passed.get(partition), tried.get(partition));
+    const again = await batchOf(passed.get(partition), logged.get(partition));
     passed.set(partition, again.length === BATCH ? again.at(-1)?.entryId : undefined);
     await postBatch(partition, again);
     return again.length === BATCH;
