@@ -123,8 +123,9 @@ export async function report(
   { id, url }: Pick<StoredSubscription, 'id' | 'url'>,
   attempts: string,
   longBuckets = new Map(),
+  meanMs = 0,
 ) {
-  const run: AddressCounts = { ...newAttemptRun(), url, totalMs: 0, longBuckets };
+  const run: AddressCounts = { ...newAttemptRun(), url, totalMs: meanMs * attempts.length, longBuckets };
   for (const one of attempts) {
     time.nowMs += 10;
     const label = one === 't' ? 'timeout' : '500';

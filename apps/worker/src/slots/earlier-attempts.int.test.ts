@@ -34,6 +34,14 @@ it('is how the last attempts of other workers ended', async () => {
   expect(await slotsOf(one)).toBe(2);
 });
 
+it('is that they were slow, also if they succeeded', async () => {
+  const one = await subscribe();
+  await report(one, '..', new Map(), 501);
+  expect(await slotsOf(one)).toBe(2);
+  await report(one, '..', new Map(), 500);
+  expect(await slotsOf(one)).toBe(1);
+});
+
 it('is nothing if Redis cannot be read', async () => {
   const one = await subscribe();
   await store.redis.set(healthKey(prefixOfSubscription(store, one.id), one.id), 'text of another program');

@@ -1,5 +1,6 @@
 /** What Redis says of the attempts of other processes to an address that this process meets for the first time. */
 import { readLastOutcome, type Store } from '@posthorn/store';
+import { SLOW_MS } from './slot-limits.ts';
 import type { Slots } from './slots.ts';
 
 interface Parts {
@@ -37,7 +38,7 @@ export class EarlierAttempts {
 
   async #read(subscriptionId: string): Promise<void> {
     const { store, slots, onError } = this.#parts;
-    const last = await readLastOutcome(store, subscriptionId).catch((err: Error) => {
+    const last = await readLastOutcome(store, subscriptionId, SLOW_MS).catch((err: Error) => {
       onError(err);
       return undefined;
     });

@@ -273,10 +273,10 @@ describe('addresses without a finished attempt', () => {
     expect(acquireOneOf(names('known', 95))).toHaveLength(95);
     expect(countOf('slow')).toBe(5);
   });
-  it('are not those that timed out before the process started, which leave slots to unknown ones also while they hang', () => {
+  it('are not those that were slow before the process started, which leave slots to unknown ones also while they hang', () => {
     const dead = names('dead', 400);
     const takeAll = () => dead.reduce((sum, id) => sum + countOf(id, { most: 1 }), 0);
-    for (const id of dead) slots.presume(id, 'timed_out');
+    for (const id of dead) slots.presume(id, 'slow');
     expect(takeAll()).toBe(50);
     clock.advance(600);
     expect(takeAll()).toBe(0);
@@ -288,8 +288,8 @@ describe('addresses without a finished attempt', () => {
     expect(takeAll()).toBe(20);
     expect(countOf('unknown', { most: 1 })).toBe(0);
   });
-  it('count as any other once an attempt was fast, although they timed out before', () => {
-    for (const id of names('was-dead', 60)) slots.presume(id, 'timed_out');
+  it('count as any other once an attempt was fast, although they were slow before', () => {
+    for (const id of names('was-dead', 60)) slots.presume(id, 'slow');
     for (const id of names('was-dead', 60)) attempt(id, 20);
     expect(names('was-dead', 60).reduce((sum, id) => sum + countOf(id, { most: 1 }), 0)).toBe(60);
   });

@@ -109,14 +109,14 @@ export class Slots {
   }
 
   /**
-   * Notes how the last attempts to a new address ended in other processes. If they timed out, it counts as slow until an
-   * attempt has been fast. If they succeeded, it counts as known, though not as fast.
+   * Notes how the last attempts to a new address ended in other processes. If they were slow, it counts as slow until
+   * an attempt has been fast. If they succeeded, it counts as known, though not as fast.
    */
   presume(subscriptionId: string, last: LastOutcome | undefined): void {
     const address = this.#addressOf(subscriptionId);
     if (!address.isNew) return;
     address.isNew = false;
-    if (last === 'timed_out') address.meanMs = SLOW_MS + 1;
+    if (last === 'slow') address.meanMs = SLOW_MS + 1;
     else if (last === 'succeeded') address.learnedAtMs = 0;
   }
 

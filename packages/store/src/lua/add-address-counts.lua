@@ -17,6 +17,7 @@
 --   q, fq  failures in a row, and when the first of them was
 --   u, ls  successes in a row, and when the last success was
 --   e      errors by label
+--   m      the mean duration of the attempts that were reported last
 --   since  when the failing period began
 --   nat    when the newest notice of a failing period was made
 --   told   whether the present failing period had its notice
@@ -79,7 +80,7 @@ local function or0(value) return tonumber(value) or 0 end
 -- A stored time as a number. 0 if it is missing, or more than a minute ahead: the clock of its worker was wrong.
 local function past(value) return or0(value) <= nowMs + 60000 and or0(value) or 0 end
 
-local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
+local function keepHealth(sub, succeeded, failed, meanMs, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors)
   local key = KEY_HEALTH .. sub
   local oldWindow, oldFailureRun, oldFirst, oldSuccessRun, kept, oldSince, noticedAtMs, wasTold, okMinute, oldLastSuccess =
     unpack(call('HMGET', key, 'w', 'q', 'fq', 'u', 'e', 'since', 'nat', 'told', 'ok', 'ls'))
@@ -92,7 +93,7 @@ local function keepHealth(sub, succeeded, failed, failedInARow, succeededInARow,
   local since = or0(oldSince)
   local sinceMinute = since > 0 and math.floor(since / 60000) or or0(okMinute) + 1
   local window, attempts, good = count(oldWindow or '', minute, succeeded, failed, sinceMinute)
-  call('HSET', key, 'w', window, 'q', failureRun, 'fq', first, 'u', successRun)
+  call('HSET', key, 'w', window, 'q', failureRun, 'fq', first, 'u', successRun, 'm', math.floor(meanMs))
   if or0(lastSucceededAtMs) > past(oldLastSuccess) then call('HSET', key, 'ls', lastSucceededAtMs) end
   local hasMoreDigits = false
   if errors ~= '' then
@@ -136,8 +137,8 @@ for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeede
     call('ZADD', slowKey, meanMs, subscriptionId)
     if failed ~= '0' then call('ZINCRBY', rankingKey, failed, subscriptionId) end
     if subscription[2] == url then
-      keepHealth(subscriptionId, tonumber(succeeded), tonumber(failed), tonumber(failedInARow),
-        tonumber(succeededInARow), firstFailedAtMs, lastSucceededAtMs, errors)
+      keepHealth(subscriptionId, tonumber(succeeded), tonumber(failed), totalMs / (succeeded + failed),
+        tonumber(failedInARow), tonumber(succeededInARow), firstFailedAtMs, lastSucceededAtMs, errors)
     end
   end
 end

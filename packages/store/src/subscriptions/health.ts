@@ -12,7 +12,7 @@ const MAX_LOOKED_FOR_PAUSE = 100;
 const TIMED_OUT = /"(timeout|dns ETIMEOUT)"/;
 
 /** See `readLastOutcome`. */
-export type LastOutcome = 'succeeded' | 'timed_out';
+export type LastOutcome = 'succeeded' | 'slow';
 
 /** The health of addresses, in the order of their subscriptions' ids. */
 export async function readHealth(
@@ -30,13 +30,26 @@ export async function readHealth(
 }
 
 /**
- * How the last attempts to an address ended, of all workers. `timed_out`: the last one failed, or the address is
- * failing, and one since it was last healthy reached a time limit. Undefined if they failed otherwise, or none was made.
+ * How the last attempts to an address ended, of all workers. `slow`: those that were reported last took more than
+ * `slowMs` on average. Or the last one failed, or the address is failing, and one since it was last healthy reached a
+ * time limit. Undefined if they failed otherwise, or none was made.
  */
-export async function readLastOutcome(store: Store, subscriptionId: string): Promise<LastOutcome | undefined> {
+export async function readLastOutcome(
+  store: Store,
+  subscriptionId: string,
+  slowMs: number,
+): Promise<LastOutcome | undefined> {
   const key = healthKey(prefixOfSubscription(store, subscriptionId), subscriptionId);
-  const [since, failedInARow, errors, lastSucceeded] = await store.redis.hmget(key, 'since', 'q', 'e', 'ls');
-  if (since || Number(failedInARow) > 0) return errors && TIMED_OUT.test(errors) ? 'timed_out' : undefined;
+  const [meanMs, since, failedInARow, errors, lastSucceeded] = await store.redis.hmget(
+    key,
+    'm',
+    'since',
+    'q',
+    'e',
+    'ls',
+  );
+  if (Number(meanMs) > slowMs) return 'slow';
+  if (since || Number(failedInARow) > 0) return errors && TIMED_OUT.test(errors) ? 'slow' : undefined;
   return lastSucceeded ? 'succeeded' : undefined;
 }
 
