@@ -40,15 +40,8 @@ export async function readLastOutcome(
   slowMs: number,
 ): Promise<LastOutcome | undefined> {
   const key = healthKey(prefixOfSubscription(store, subscriptionId), subscriptionId);
-  const [meanMs, since, failedInARow, errors, lastSucceeded] = await store.redis.hmget(
-    key,
-    'm',
-    'since',
-    'q',
-    'e',
-    'ls',
-  );
-  if (Number(meanMs) > slowMs) return 'slow';
+  const [mean, since, failedInARow, errors, lastSucceeded] = await store.redis.hmget(key, 'm', 'since', 'q', 'e', 'ls');
+  if (Number(mean) > slowMs) return 'slow';
   if (since || Number(failedInARow) > 0) return errors && TIMED_OUT.test(errors) ? 'slow' : undefined;
   return lastSucceeded ? 'succeeded' : undefined;
 }
