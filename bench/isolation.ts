@@ -173,8 +173,7 @@ async function measure(
   const badType = backlog + burst > 0 || isRare ? 'session.expired' : 'session.approved';
   for (const path of bad) {
     const id = await listen(path, badType);
-    if (fromStart?.failing)
-      await bench.redis.hset(healthKey(`${env.KEY_PREFIX}:{0}`, id), { q: 1, e: '[["timeout",1,0,"",1]]' });
+    if (fromStart?.failing) await bench.redis.hset(healthKey(`${env.KEY_PREFIX}:{0}`, id), { q: 1, m: 8_000 });
   }
   let worker = await bench.startApp('worker', env);
   await publishMany(ingest.url, backlog, () => timedEvent('session.expired'));

@@ -459,7 +459,7 @@ describe('an address that hangs', () => {
     const [slow, fast] = [await ownReceiver(), await ownReceiver()];
     const { id } = await on.subscribe(slow.url, { environment: 'sandbox' });
     await on.subscribe(fast.url, { environment: 'production' });
-    await on.redis.hset(`${on.prefix}:{0}:health:${id}`, { q: 1, e: '[["timeout",1,0,"",1]]' });
+    await on.redis.hset(`${on.prefix}:{0}:health:${id}`, { q: 1, m: 8_000 });
     const hanging: (() => void)[] = [];
     slow.answerWith((_request, response) => void hanging.push(() => response.end()));
     for (let i = 0; i < 12; i++) await on.publish(sampleEvent());

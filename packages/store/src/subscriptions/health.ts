@@ -8,8 +8,6 @@ import { readPartitions, type Store, sumPartitions } from '../store.ts';
 
 /** Paused addresses of a partition that are looked at for the oldest pause. */
 const MAX_LOOKED_FOR_PAUSE = 100;
-/** Labels of errors (`errorLabel`) of attempts, and of name lookups, that reached their time limit. */
-const TIMED_OUT = /"(timeout|dns ETIMEOUT)"/;
 
 /** See `readLastOutcome`. */
 export type LastOutcome = 'succeeded' | 'slow';
@@ -31,8 +29,7 @@ export async function readHealth(
 
 /**
  * How the last attempts to an address ended, of all workers. `slow`: those that were reported last took more than
- * `slowMs` on average. Or the last one failed, or the address is failing, and one since it was last healthy reached a
- * time limit. Undefined if they failed otherwise, or none was made.
+ * `slowMs` on average, whether they failed or not. Undefined if they failed soon, or none was made.
  */
 export async function readLastOutcome(
   store: Store,
@@ -40,10 +37,9 @@ export async function readLastOutcome(
   slowMs: number,
 ): Promise<LastOutcome | undefined> {
   const key = healthKey(prefixOfSubscription(store, subscriptionId), subscriptionId);
-  const [mean, since, failedInARow, errors, lastSucceeded] = await store.redis.hmget(key, 'm', 'since', 'q', 'e', 'ls');
-  if (Number(mean) > slowMs) return 'slow';
-  if (since || Number(failedInARow) > 0) return errors && TIMED_OUT.test(errors) ? 'slow' : undefined;
-  return lastSucceeded ? 'succeeded' : undefined;
+  const [meanMs, since, failedInARow, lastSucceeded] = await store.redis.hmget(key, 'm', 'since', 'q', 'ls');
+  if (Number(meanMs) > slowMs) return 'slow';
+  return lastSucceeded && !since && Number(failedInARow) === 0 ? 'succeeded' : undefined;
 }
 
 /** The number of failing addresses. */
