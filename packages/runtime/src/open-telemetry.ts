@@ -14,7 +14,7 @@ import {
   ProtobufTraceSerializer,
 } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, ConsoleSpanExporter } from '@opentelemetry/sdk-trace-base';
+import { BatchSpanProcessor, ConsoleSpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from './logger.ts';
 import { createTransport } from './otlp-transport.ts';
 import { createSampler } from './sampler.ts';
@@ -95,15 +95,13 @@ function sdkBatches(
   limits: AttributeLimits,
 ): Processor {
   const { delayMs, exportTimeoutMs, maxQueue, maxBatch } = batchLimitsFromEnv();
-  const processor = new BatchSpanProcessor(
-    exporter === 'console' ? new ConsoleSpanExporter() : new OTLPExporterBase(sdkDelegate(settings, losses)),
-    {
-      scheduledDelayMillis: delayMs,
-      exportTimeoutMillis: exportTimeoutMs,
-      maxQueueSize: maxQueue,
-      maxExportBatchSize: maxBatch,
-    },
-  );
+  const processor = new BatchSpanProcessor({
+    exporter: exporter === 'console' ? new ConsoleSpanExporter() : new OTLPExporterBase(sdkDelegate(settings, losses)),
+    scheduledDelayMillis: delayMs,
+    exportTimeoutMillis: exportTimeoutMs,
+    maxQueueSize: maxQueue,
+    maxExportBatchSize: maxBatch,
+  });
   return {
     take: (span, end) => processor.onEnd(spanRecord(origin, limits, span, end)),
     shutdown: () => processor.shutdown(),

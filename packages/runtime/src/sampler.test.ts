@@ -8,7 +8,7 @@ import {
   ParentBasedSampler,
   SamplingDecision,
   TraceIdRatioBasedSampler,
-} from '@opentelemetry/sdk-trace-base';
+} from '@opentelemetry/sdk-trace';
 import { createSampler } from './sampler.ts';
 
 const on = new AlwaysOnSampler();

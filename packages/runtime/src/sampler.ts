@@ -3,7 +3,7 @@
  * a context object to read the parent from.
  */
 import { ROOT_CONTEXT } from '@opentelemetry/api';
-import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base';
+import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace';
 import { SAMPLED_FLAG, type TraceContext } from '@posthorn/core';
 import type { TracingSettings } from './tracing-settings.ts';
 

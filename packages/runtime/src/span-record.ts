@@ -1,7 +1,7 @@
 /** A span that has ended, as the SDK's processor and exporters take it. */
 import { type Attributes, type SpanContext, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { millisToHrTime } from '@opentelemetry/core';
-import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import type { TraceContext } from '@posthorn/core';
 import type { StartedSpan } from './started-span.ts';
 import type { AttributeValue, SpanKind as Kind, SpanEnd } from './tracing.ts';
