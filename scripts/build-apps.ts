@@ -44,12 +44,17 @@ const LEFT_OUT: Record<string, { exported: string; why: string }> = {
 };
 /**
  * Code of packages that the build replaces, by the end of the file's path. got makes an `Intl.ListFormat` at once,
- * which loads 4 MB of language data, only for messages of errors about its own options.
+ * which loads 4 MB of language data, only for messages of errors about its own options. prom-client loads the API of
+ * OpenTelemetry at once, only for exemplars, which Posthorn does not turn on.
  */
 const REPLACED: Record<string, { from: string; to: string }> = {
   '/node_modules/@sindresorhus/is/distribution/index.js': {
     from: "new Intl.ListFormat('en', ",
     to: "(() => ({ format: (items) => items.join(', ') }))(",
+  },
+  '/node_modules/prom-client/lib/metrics/processCpuTotal.js': {
+    from: "require('@opentelemetry/api')",
+    to: 'undefined',
   },
 };
 /** A file in each build that lists the sources of each built file, for people and tests. */
