@@ -1,4 +1,5 @@
 /** The audit trail in Redis: one stream per partition, written in one step with the change, read newest first. */
+import { randomBytes } from 'node:crypto';
 import { type AuditActor, type AuditEntry, DAY_MS } from '@posthorn/core';
 import { decodeNamed } from './decode-named.ts';
 import { auditKey, partitionPrefix } from './keys.ts';
@@ -31,8 +32,8 @@ export type AuditFilter = TimeRange &
 
 /** Writes an audit entry that belongs to no change of a subscription: a sign-in, for example. */
 export async function appendAudit(store: Store, auditEntry: AuditEntry, nowMs: number): Promise<void> {
-  const { retentionMs } = store;
-  await runScript(store, 'appendAudit', partitionPrefix(store, 0), { nowMs, retentionMs, auditEntry });
+  const values = { entryId: randomBytes(6).toString('base64url'), nowMs, retentionMs: store.retentionMs, auditEntry };
+  await runScript(store, 'appendAudit', partitionPrefix(store, 0), values);
 }
 
 /** A page of the audit trail, which reaches back to the retention. Throws `BadCursor`. */

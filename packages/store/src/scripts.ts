@@ -180,7 +180,7 @@ export const scripts = {
     Number(list(reply)[0]),
   ),
   eraseEvent: script('id event text search copies deliveries ended responses', nothing),
-  appendAudit: script('nowMs:number retentionMs:number auditEntry:audit', nothing),
+  appendAudit: script('entryId nowMs:number retentionMs:number auditEntry:audit', nothing),
   addCounts: script('key lifeMs ...counts(field count)', nothing),
   addAddressCounts: script(
     'rankingKey slowKey lifeMs healthLifeMs nowMs:number minute:number ...addresses(key subscriptionId succeeded failed totalMs url failedInARow succeededInARow firstFailedAtMs lastSucceededAtMs errors long)',

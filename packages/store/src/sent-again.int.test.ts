@@ -1,12 +1,14 @@
 /** Scripts whose reply was lost, so that they were sent again: each does once what it was asked for, and says so. */
 import { describe, expect, it } from '@jest/globals';
 import {
+  appendAudit,
   cancelErasure,
   cancelReplay,
   changeSubscription,
   confirmErasure,
   continueReplay,
   deleteSubscription,
+  listAudit,
   loadErasures,
   loadSubscriptions,
   replayDelivery,
@@ -115,6 +117,18 @@ it('a replay that is sent again is one delivery, which keeps its attempt', async
   const made = await replayDelivery(store, source, time.nowMs, anna);
   if ('refused' in made) throw new Error(made.refused);
   expect(await loadOne(made.deliveryId)).toMatchObject({ status: 'succeeded', attemptCount: 1 });
+});
+
+it('an entry of the audit trail that is sent again is one, also if the clock of another process is ahead', async () => {
+  for (const aheadMs of [0, 60_000]) {
+    const operator = `operator ${aheadMs}`;
+    await appendAudit(store, { operator: anna, action: 'session.started' }, time.nowMs + aheadMs);
+    sendTwice(store, 'appendAudit', async () => {
+      await appendAudit(store, { operator: anna, action: 'session.ended' }, time.nowMs + aheadMs);
+    });
+    await appendAudit(store, { operator, action: 'session.started' }, time.nowMs);
+    expect((await listAudit(store, { operator }, { limit: 9 }, time.nowMs)).items).toHaveLength(1);
+  }
 });
 
 it('an erasure that is sent again after it has ended is not started anew', async () => {
