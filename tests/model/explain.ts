@@ -37,6 +37,8 @@ export interface Model {
   recorded: Map<string, string>;
   /** Attempts that an operator asked for before their time: delivery and number. */
   triedNow: Set<string>;
+  /** The calls by which they were made: one that is sent again changes nothing. */
+  tryIds: Set<string>;
   /** Deliveries that were made again under their id, because the event was published again after it had expired. */
   replaced: Set<string>;
   /** Number of pauses by the rules so far. */
@@ -221,7 +223,11 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       return;
     }
     case 'tryNow': {
-      const [id = '', nowMs] = args;
+      const [id = '', tryId = '', nowMs] = args;
+      if (model.tryIds.has(tryId)) {
+        expect(answer).toBe('tried');
+        return;
+      }
       const delivery = deliveries.get(id);
       if (!delivery) {
         expect(answer).not.toBe('tried');
@@ -230,6 +236,7 @@ export function explain(model: Model, script: string, sent: Args, answer: unknow
       expect(answer).toBe(tryNowRefusal(id, delivery, addressOf(delivery), Number(nowMs)) ?? 'tried');
       if (answer !== 'tried') return;
       set(id, { ...delivery, dueAtMs: Number(nowMs) });
+      model.tryIds.add(tryId);
       model.triedNow.add(`${id} ${delivery.attempts + 1}`);
       return;
     }

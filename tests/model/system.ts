@@ -140,6 +140,7 @@ export class System {
     replays: new Map(),
     operation: () => undefined,
     triedNow: new Set(),
+    tryIds: new Set(),
     recorded: new Map(),
     replaced: new Set(),
     pauses: 0,

@@ -104,7 +104,7 @@ export const scripts = {
     const [kind, deliveryId] = list(reply).map(String);
     return trialKind(kind) === 'sent' ? deliveryId : undefined;
   }),
-  tryNow: script('id nowMs:number retentionMs:number auditEntry:audit?', triedNow),
+  tryNow: script('id tryId nowMs:number retentionMs:number auditEntry:audit?', triedNow),
   rescue: script('key afterMs? afterId? beforeMs:number limit nowMs:number', (reply) => {
     const [lookedAt, read, rescued, ms, id, problem] = list(reply);
     const counts = { lookedAt: Number(lookedAt), read: Number(read), rescued: Number(rescued) };

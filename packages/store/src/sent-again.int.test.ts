@@ -14,6 +14,7 @@ import {
   replayDelivery,
   settleErasure,
   startErasure,
+  tryNow,
 } from './index.ts';
 import { anna, failed, replaysIn, run, start } from './replays/test-replays.ts';
 import { attempt, deliver, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
@@ -117,6 +118,33 @@ it('a replay that is sent again is one delivery, which keeps its attempt', async
   const made = await replayDelivery(store, source, time.nowMs, anna);
   if ('refused' in made) throw new Error(made.refused);
   expect(await loadOne(made.deliveryId)).toMatchObject({ status: 'succeeded', attemptCount: 1 });
+});
+
+describe('a try now that is sent again', () => {
+  const auditOf = async (target: string) => (await listAudit(store, { target }, { limit: 9 }, time.nowMs)).items;
+
+  it('is made, and is one entry of the audit trail', async () => {
+    const { id } = await subscribe();
+    const delivery = (await deliver([id]))[0]!.deliveryId;
+    const by = { operator: anna, subscriptionId: id };
+    await attempt(delivery, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
+    sendTwice(store, 'tryNow');
+    expect(await tryNow(store, delivery, time.nowMs, by)).toBeUndefined();
+    expect(await tryNow(store, delivery, time.nowMs, by)).toBe('already_due');
+    expect(await auditOf(delivery)).toHaveLength(1);
+  });
+  it.each([
+    { ...failure, kind: 'retry', nextAttemptAtMs: time.nowMs + 90_000 } as const,
+    { kind: 'succeeded' } as const,
+  ])('is made, and leaves what its attempt came to: $kind', async (verdict) => {
+    const { id } = await subscribe();
+    const delivery = (await deliver([id]))[0]!.deliveryId;
+    await attempt(delivery, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs + 60_000 });
+    sendTwice(store, 'tryNow', async () => void (await attempt(delivery, 2, verdict)));
+    expect(await tryNow(store, delivery, time.nowMs)).toBeUndefined();
+    const nextAttemptAtMs = verdict.kind === 'retry' ? verdict.nextAttemptAtMs : null;
+    expect(await loadOne(delivery)).toMatchObject({ attemptCount: 2, generation: 1, nextAttemptAtMs });
+  });
 });
 
 it('an entry of the audit trail that is sent again is one, also if the clock of another process is ahead', async () => {

@@ -63,7 +63,7 @@ export async function loadEntries(store: Store, entries: readonly [string, strin
  *   that has not counted it
  * - `st` status, `n` attempts recorded, `m` attempts allowed (left out if that is the default), `x` time of the next
  *   attempt, `d` when that retry was due first, if it was overdue and has been released since, and `x` as it
- *   was then: with another `x` it counts for nothing
+ *   was then: with another `x` it counts for nothing; `w` the call of its last try now
  * - `g` generation of its job: counts from 0, and after it was held from the time of its release
  * - `c` created, `f` finished (left out if the end of the last attempt says it), `r` failure reason
  * - `z` erased: `ERASED` or `ERASED_WITH_RESPONSES` of constants.ts

@@ -1,4 +1,5 @@
 /** Try now: an operator has the next attempt of a delivery made before its time (decision 36). */
+import { randomBytes } from 'node:crypto';
 import type { AuditEntry } from '@posthorn/core';
 import { prefixOfId } from '../keys.ts';
 import { runScript, type TryNowRefusal } from '../scripts.ts';
@@ -16,6 +17,7 @@ export async function tryNow(
 ): Promise<TryNowRefusal | undefined> {
   const result = await runScript(store, 'tryNow', prefixOfId(store, deliveryId), {
     id: deliveryId,
+    tryId: randomBytes(6).toString('base64url'),
     nowMs,
     retentionMs: store.retentionMs,
     auditEntry: by && { ...by, action: 'delivery.tried_now', deliveryId },
