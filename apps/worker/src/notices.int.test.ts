@@ -13,7 +13,7 @@ import { createNoticeService, createNotifier, type NoticeContext } from './notic
 const waiting = () => waitingNotices(store, 0, 100, {});
 beforeEach(async () => {
   const notice = { type: 'outage.ended', atMs: Date.now(), reason: 'dns', worker: 'w', sinceMs: 0 } as const;
-  for (let i = 0; i < 25; i++) await addOutageNotice(store, notice);
+  for (let i = 0; i < 25; i++) await addOutageNotice(store, { ...notice, id: `${i}` });
 });
 afterEach(() => void jest.restoreAllMocks());
 
@@ -216,7 +216,7 @@ it('reports once how many were dropped unsent', async () => {
   const logger = createLogger({ app: 'test', level: 'error', destination });
   const metrics = { notice: () => undefined, noticeGivenUp: (count?: number) => void given.push(count) };
   await runOnce(async () => 200, { logger, metrics });
-  await addOutageNotice(store, { type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 });
+  await addOutageNotice(store, { id: 'o', type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 });
   await runOnce(async () => 200, { logger, metrics });
   expect(given).toEqual([7]);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: 'notices.dropped', notices: 7, partition: 0 }]);

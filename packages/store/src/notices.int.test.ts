@@ -90,7 +90,14 @@ describe('notices', () => {
     while (partitionOf(id, store.partitions) === 0) ({ id } = await subscribe());
     const other = partitionOf(id, store.partitions);
     await changeSubscription(store, id, (now) => ({ ...now, status: 'paused', statusReason: 'operator' }));
-    const outage = { type: 'outage.started', atMs: time.nowMs, reason: 'dns', worker: 'w', sinceMs: 0 } as const;
+    const outage = {
+      id: 'o',
+      type: 'outage.started',
+      atMs: time.nowMs,
+      reason: 'dns',
+      worker: 'w',
+      sinceMs: 0,
+    } as const;
     await addOutageNotice(store, outage);
     expect(await partitionsWithNotices(store)).toEqual(new Set([0, other]));
     const [notice] = await waitingNotices(store, 0, 10, {});

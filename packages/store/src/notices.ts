@@ -30,7 +30,7 @@ export async function waitingNotices(
     const fields: Partial<Record<string, string>> = Object.fromEntries(pairs(flat));
     return {
       entryId,
-      id: `ntc_${partition}-${entryId}`,
+      id: `ntc_${partition}-${fields.i ?? entryId}`,
       type: fields.k as NoticeType,
       atMs: Number(fields.at),
       subscriptionId: fields.s ?? '',
@@ -53,13 +53,23 @@ export async function oldestNotice(store: Store): Promise<number | undefined> {
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Adds a notice of a worker's outage to the first partition. */
+/**
+ * Adds a notice of a worker's outage to the first partition. `id` identifies it: stored twice because a reply was lost,
+ * it is posted twice under the same id.
+ */
 export async function addOutageNotice(
   store: Store,
-  notice: { type: 'outage.started' | 'outage.ended'; atMs: number; reason: string; worker: string; sinceMs: number },
+  notice: {
+    id: string;
+    type: 'outage.started' | 'outage.ended';
+    atMs: number;
+    reason: string;
+    worker: string;
+    sinceMs: number;
+  },
 ): Promise<void> {
-  const { type, atMs, reason, worker, sinceMs } = notice;
-  const fields = ['k', type, 'at', atMs, 'w', reason, 'p', worker, 'b', sinceMs];
+  const { id, type, atMs, reason, worker, sinceMs } = notice;
+  const fields = ['k', type, 'at', atMs, 'w', reason, 'p', worker, 'b', sinceMs, 'i', id];
   await store.redis.xadd(noticesKey(partitionPrefix(store, 0)), '*', ...fields);
 }
 

@@ -1,6 +1,7 @@
 /** Scripts whose reply was lost, so that they were sent again: each does once what it was asked for, and says so. */
 import { describe, expect, it } from '@jest/globals';
 import {
+  addOutageNotice,
   appendAudit,
   cancelErasure,
   cancelReplay,
@@ -15,6 +16,7 @@ import {
   settleErasure,
   startErasure,
   tryNow,
+  waitingNotices,
 } from './index.ts';
 import { anna, failed, replaysIn, run, start } from './replays/test-replays.ts';
 import { attempt, deliver, failure, loadOne, store, subscribe, time } from './test-deliveries.ts';
@@ -157,6 +159,13 @@ it('an entry of the audit trail that is sent again is one, also if the clock of 
     await appendAudit(store, { operator, action: 'session.started' }, time.nowMs);
     expect((await listAudit(store, { operator }, { limit: 9 }, time.nowMs)).items).toHaveLength(1);
   }
+});
+
+it('a notice of an outage that is sent again is the same notice', async () => {
+  const outage = { id: 'o', type: 'outage.started', atMs: time.nowMs, reason: 'dns', worker: 'w', sinceMs: 0 } as const;
+  for (let i = 0; i < 2; i++) await addOutageNotice(store, outage);
+  await addOutageNotice(store, { ...outage, id: 'p' });
+  expect((await waitingNotices(store, 0, 9, {})).map(({ id }) => id)).toEqual(['ntc_0-o', 'ntc_0-o', 'ntc_0-p']);
 });
 
 it('an erasure that is sent again after it has ended is not started anew', async () => {

@@ -2,6 +2,7 @@
  * Reacts to an outage of this process: pauses its queues, and announces start and end in the log, the metrics and a
  * notice. Logs that sockets are missing.
  */
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Clock, createSeldom, type Logger } from '@posthorn/runtime';
 import { addOutageNotice, type Store } from '@posthorn/store';
@@ -33,7 +34,7 @@ export function createOutageAnnouncer(
    */
   let storing = Promise.resolve();
   const notify = (type: 'outage.started' | 'outage.ended', { kind, startedAtMs }: Outage) => {
-    const notice = { type, atMs: clock.now(), reason: kind, worker, sinceMs: startedAtMs };
+    const notice = { id: randomUUID(), type, atMs: clock.now(), reason: kind, worker, sinceMs: startedAtMs };
     storing = storing.then(() => untilStored(() => addOutageNotice(store, notice), giveUp)).catch(onError);
   };
   return {
