@@ -19,6 +19,7 @@ import {
   HOUR_MS,
   JOINT_MARKS,
   MIN_RELEASED_AT_MS,
+  MINUTE_MS,
   NOTICE_TYPES,
   REPLAY_STATUSES,
   RESUME_OUTCOMES,
@@ -120,6 +121,8 @@ const LIMITS = {
   MAX_ACTIVE_LOOKED_THROUGH: 200,
   /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
   OVERDUE_AFTER_MS: 60_000,
+  /** The job of a delivery that is due comes back within 15 minutes, if it can't be attempted; clocks differ by less. */
+  MAX_SNOOZE_MS: 20 * MINUTE_MS,
   /** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
   MAX_PROMOTED: 1_000,
   /**

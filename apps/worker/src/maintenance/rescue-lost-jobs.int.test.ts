@@ -1,6 +1,6 @@
 /** The duty that gives lost jobs back: what it finds, and how much a run looks at. */
 import { expect, it } from '@jest/globals';
-import { deliveryIdPrefix } from '@posthorn/core';
+import { deliveryIdPrefix, HOUR_MS, MINUTE_MS } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
 import { partitionPrefix } from '@posthorn/store';
 import {
@@ -90,19 +90,42 @@ it('delays the new job until the retry is due', async () => {
   expect(await loadOne(deliveryId)).toMatchObject({ status: 'waiting_for_retry', generation: 1 });
 });
 
-it('gives another job to a delivery that waits, but whose job is kept as failed', async () => {
+/** Makes a delivery, and ends its job without the record of an attempt: as after a failover that has lost the record. */
+async function makeAndSettle(outcome: Parameters<ReturnType<typeof createEndings>['settle']>[3]): Promise<string> {
   const onError = (error: unknown) => Promise.reject(error);
   const partitionPrefixes = [partitionPrefix(store, partition)];
   const endings = createEndings({ redis: store.redis, partitionPrefixes, lockMs: 1, stalledCheckMs: 1, onError });
   await endings.ready();
   const deliveryId = await make();
   await take('a');
-  // As after a failover that lost the record of the last attempt, and came before the end of its job.
-  await endings.settle(0, deliveryId, 'a', { kind: 'failed', reason: 'timeout' });
+  await endings.settle(0, deliveryId, 'a', outcome);
   await endings.close();
   time.nowMs += 1;
+  return deliveryId;
+}
+
+it('gives another job to a delivery that waits, but whose job is kept as failed', async () => {
+  const deliveryId = await makeAndSettle({ kind: 'failed', reason: 'timeout' });
   await duty().run(partition);
   expect(await takeOne('b')).toMatchObject({ job: { id: `${deliveryId}.1` } });
+});
+
+it('gives another job to a delivery that is due, but whose job is delayed as for a late retry', async () => {
+  const retry = { kind: 'retry', endedAtMs: Date.now(), delayMs: 12 * HOUR_MS, reason: 'timeout' } as const;
+  const deliveryId = await makeAndSettle(retry);
+  time.nowMs = Date.now();
+  await duty().run(partition);
+  expect(await takeOne('b')).toMatchObject({ job: { id: `${deliveryId}.1` } });
+  expect(await store.redis.exists(key(`deliveries:${deliveryId}`))).toBe(0);
+  expect(await store.redis.zcard(key('deliveries:delayed'))).toBe(0);
+});
+
+it('leaves a job that comes back soon, because its delivery could not be attempted', async () => {
+  const untilMs = Date.now() + 15 * MINUTE_MS;
+  const deliveryId = await makeAndSettle({ kind: 'snoozed', untilMs });
+  time.nowMs = Date.now();
+  await duty().run(partition);
+  expect(await isRescued(deliveryId)).toBe(false);
 });
 
 it('looks for the job of the generation that a delivery has', async () => {

@@ -1,4 +1,4 @@
--- Finds deliveries that wait for a job that is gone, and gives each one a new generation and its job. Looks at up to
+-- Finds deliveries that wait for a job that is gone or comes too late, and gives each one a new generation and its job. Looks at up to
 -- `limit` entries of an index of unfinished deliveries (`key`), made until `beforeMs`, after the entry `afterId` of
 -- `afterMs`. It is one script so that a delivery which gets its job at the same moment does not get a second one.
 -- A delivery whose record is not as it must be does not keep the others from their jobs.
@@ -52,18 +52,21 @@ end
 for _, group in ipairs(groups) do pcall(lookInLanes, group) end
 
 local read, rescued, problem = 0, 0, ''
--- Whether a delivery that is unfinished has no job. One that is kept as failed (for Bull Board) is over: the outcome of
--- its attempt was recorded, and a failover has lost the record.
-local function isLost(jobId)
-  return call('EXISTS', KEY_QUEUE .. jobId) == 0 or call('ZSCORE', KEY_QUEUE .. 'failed', jobId)
+-- Whether a delivery that is unfinished has no job, or one that fits a record which a failover has lost: kept as failed
+-- (for Bull Board) after the last attempt, or delayed until a later retry although the delivery is due by its record.
+local function isLost(jobId, dueAtMs)
+  if call('EXISTS', KEY_QUEUE .. jobId) == 0 or call('ZSCORE', KEY_QUEUE .. 'failed', jobId) then return true end
+  local score = dueAtMs <= nowMs and call('ZSCORE', KEY_QUEUE .. 'delayed', jobId)
+  return score and score / 0x1000 > nowMs + MAX_SNOOZE_MS
 end
 -- Makes a delivery's job if it is lost. Returns the job's id, whether it is a retry, and when it is due.
 local function makeIfLost(id)
   local found = call('HMGET', deliveryKey(id), 'st', 'g', 'e', 's', 'x')
   local st, sub, dueAtMs = found[1], found[4], tonumber(found[5]) or 0
-  if (st == PENDING or st == WAITING_FOR_RETRY) and isLost(jobIdOf(id, found[2]))
+  if (st == PENDING or st == WAITING_FOR_RETRY) and isLost(jobIdOf(id, found[2]), dueAtMs)
     and not call('ZSCORE', KEY_PARKED .. sub, id) and not call('ZSCORE', KEY_OVERDUE .. sub, id) then
     local isRetry = st == WAITING_FOR_RETRY
+    dropRetry(id, found[2])
     return makeJob(id, sub, eventOf(id, found[3]), isRetry, nowMs), isRetry, dueAtMs
   end
 end
