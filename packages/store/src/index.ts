@@ -24,7 +24,7 @@ export { rescueJobs } from './deliveries/rescue-jobs.ts';
 export { loadResponses } from './deliveries/responses.ts';
 export { tryNow } from './deliveries/try-now.ts';
 export { createDirectory, type Directory, type SubscriptionQuery } from './directory/directory.ts';
-export { eraseFoundEvent } from './erasures/erase-found-event.ts';
+export { eraseAgain, eraseFoundEvent } from './erasures/erase-found-event.ts';
 export {
   erasureProgress,
   eventsToErase,

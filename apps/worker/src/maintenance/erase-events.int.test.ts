@@ -1083,3 +1083,26 @@ describe('a process that dies between any two steps of an erasure', () => {
     // About 90 erasures, each of which scans the keys of all tests of the run.
   }, 600_000);
 });
+
+describe('after a failover of the master that has the deliveries of an erased event', () => {
+  it.each(['user_id', 'event_id'] as const)('a repeated erasure by %s erases them again', async (field) => {
+    const sub = await subscribe();
+    let event = await publish([sub]);
+    while (partitionOf(event.event.id, PARTITIONS) === partitionOf(sub, PARTITIONS)) event = await publish([sub]);
+    const id = deliveryId(event.ref, sub);
+    await attempt(id, failed);
+    const prefix = partitionPrefix(store, partitionOf(sub, PARTITIONS));
+    const names = [`${prefix}:delivery:${id}`, `${prefix}:responses:${id}`] as const;
+    const before = await Promise.all(names.map((key) => store.redis.hgetall(key)));
+    context = { ...context, store: { ...store, spansPartitions: false } };
+    const value = field === 'user_id' ? PERSON : event.event.id;
+    await runUntil((await start(field, value)).id, 'done');
+    expect(await load(id)).toMatchObject({ erased: true });
+    await store.redis.del(...names);
+    for (const [i, key] of names.entries()) await store.redis.hset(key, before[i]!);
+
+    await runUntil((await start(field, value)).id, 'done');
+    expect(await load(id)).toMatchObject({ erased: true });
+    expect(await store.redis.exists(names[1])).toBe(0);
+  });
+});

@@ -10,6 +10,7 @@ import {
 } from '@posthorn/core';
 import { createSeldom } from '@posthorn/runtime';
 import {
+  eraseAgain,
   eraseFoundEvent,
   erasureProgress,
   eventsToErase,
@@ -141,8 +142,8 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     let [others, hasEnded] = [finders.map((finder) => ({ finder, left: maxFound })), false];
     for (let step = 0; step < steps && others.length > 0; step++) {
       const finding = others.map(({ finder }) => finder);
-      const { next, found, noted } = await findNextEvents(store, partition, finding, clock.now());
-      outcomes.push(noted);
+      const { next, found, noted, erased } = await findNextEvents(store, partition, finding, clock.now());
+      outcomes.push(noted, ...(await Promise.allSettled([eraseAgain(store, erased, clock.now())])));
       hasEnded = next === undefined && found.some((count) => count !== undefined);
       others = others.flatMap(({ finder, left }, i) => {
         const count = found[i];
@@ -180,7 +181,9 @@ export const eraseEvents = ({ store, secretBox, clock, logger }: DutyContext): D
     const maxFound = Math.ceil(MAX_FOUND / passing.length);
     const pass = (some: Finder[], passes: number) =>
       makeSteps(some, partition, Math.ceil(MAX_SCAN_STEPS / passes), maxFound);
-    const found = await Promise.allSettled(byId.map((one) => findByEventId(store, partition, one, clock.now())));
+    const findById = async (one: Finder) =>
+      await eraseAgain(store, await findByEventId(store, partition, one, clock.now()), clock.now());
+    const found = await Promise.allSettled(byId.map(findById));
     const made = await Promise.allSettled(underWay.map((some) => pass(some, underWay.length)));
     const getsOn = made.some((one) => one.status === 'fulfilled' && one.value);
     const begins = waiting.length > 0 && !getsOn ? [pass(waiting, underWay.length + 1)] : [];

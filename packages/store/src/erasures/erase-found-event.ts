@@ -3,6 +3,7 @@ import {
   chunksOf,
   type Erasure,
   type EventRef,
+  eachInTurn,
   isFinished,
   partitionOf,
   type SearchTerm,
@@ -82,14 +83,42 @@ async function prepare(store: Store, stored: StoredEvent, unsent: Erasure['unsen
   if (await isFanningOut(store, stored.ref)) return SOON_MS;
   if (unsent === 'deliver' && (await hasUnsent(store, stored))) return WHEN_SENT_MS;
   let left = 0;
-  for await (const part of deliveriesToErase(store, stored)) {
-    const byPartition = Map.groupBy(part, ({ subscriptionId }) => partitionOf(subscriptionId, store.partitions));
-    for (const [partition, deliveries] of byPartition) {
-      left += await eraseDeliveries(store, partition, deliveries, unsent === 'end', nowMs);
-    }
-  }
+  for await (const part of deliveriesToErase(store, stored))
+    left += await erasePart(store, part, unsent === 'end', nowMs);
   if (left === 0) return 0;
   return unsent === 'deliver' ? WHEN_SENT_MS : SOON_MS;
+}
+
+/** Does what `eraseDeliveries` does, in all partitions. */
+async function erasePart(
+  store: Store,
+  part: readonly StoredDelivery[],
+  endsUnsent: boolean,
+  nowMs: number,
+): Promise<number> {
+  let left = 0;
+  const byPartition = Map.groupBy(part, ({ subscriptionId }) => partitionOf(subscriptionId, store.partitions));
+  for (const [partition, deliveries] of byPartition)
+    left += await eraseDeliveries(store, partition, deliveries, endsUnsent, nowMs);
+  return left;
+}
+
+/**
+ * Ends and marks the deliveries of erased events again, where a failover of one master of a Cluster has undone that:
+ * their event is on another one, and without its payload no search finds it.
+ */
+export async function eraseAgain(store: Store, erased: readonly StoredEvent[], nowMs: number): Promise<void> {
+  if (store.partitions === 1 || store.spansPartitions) return;
+  await eachInTurn(erased, async (stored) => {
+    for await (const part of deliveriesToErase(store, stored)) {
+      await erasePart(
+        store,
+        part.filter((one) => !one.erased),
+        true,
+        nowMs,
+      );
+    }
+  });
 }
 
 async function hasUnsent(store: Store, stored: StoredEvent): Promise<boolean> {

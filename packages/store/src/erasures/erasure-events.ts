@@ -118,8 +118,16 @@ export async function readPlace(store: Store, id: string, partition: number): Pr
   return { passes: passes ?? '0', cursor: cursor ?? undefined, run: run ?? undefined };
 }
 
-/** Finds and notes the events of an erasure by event id, without a pass. May be repeated, like `findNextEvents`. */
-export async function findByEventId(store: Store, partition: number, finder: Finder, nowMs: number): Promise<void> {
+/**
+ * Finds and notes the events of an erasure by event id, without a pass. Returns those that have been erased already. May
+ * be repeated, like `findNextEvents`.
+ */
+export async function findByEventId(
+  store: Store,
+  partition: number,
+  finder: Finder,
+  nowMs: number,
+): Promise<StoredEvent[]> {
   // All of them are in one partition. In a Cluster each partition looks for its own.
   const own = keys.partitionPrefix(store, partition);
   const isOwn = (ref: EventRef) => !(store.redis instanceof Cluster) || prefixOfEvent(store, ref) === own;
@@ -127,21 +135,29 @@ export async function findByEventId(store: Store, partition: number, finder: Fin
   await noteUnreadable(store, partition, finder, unreadable, nowMs);
   await noteFound(store, finder, items.filter(matcherOf(finder)), nowMs);
   await moveOn(store, partition, [finder], {}, nowMs);
+  return items.filter(isErased);
 }
+
+const isErased = ({ erasedAtMs }: StoredEvent) => erasedAtMs !== undefined;
 
 /**
  * Does the next step of a pass that erasures at the same cursor share; notes the events that match. Returns where they
  * are then, undefined at the end of the pass, and how many events each has found. One for which that fails stays where
- * it is: `found` is undefined, and `noted` has the error. May be repeated after a crash, and done by several processes
- * at once.
+ * it is: `found` is undefined, and `noted` has the error. `erased`: events in this part that have been erased already.
+ * May be repeated after a crash, and done by several processes at once.
  */
 export async function findNextEvents(
   store: Store,
   partition: number,
   finders: readonly Finder[],
   nowMs: number,
-): Promise<{ next: Cursor | undefined; found: (number | undefined)[]; noted: PromiseSettledResult<void> }> {
-  const { events, unreadable, ...next } = await readNext(store, partition, finders);
+): Promise<{
+  next: Cursor | undefined;
+  found: (number | undefined)[];
+  noted: PromiseSettledResult<void>;
+  erased: StoredEvent[];
+}> {
+  const { events, erased, unreadable, ...next } = await readNext(store, partition, finders);
   const found: (number | undefined)[] = finders.map(() => undefined);
   const note = async ([i, finder]: [number, Finder]) => {
     const own = events[i] ?? [];
@@ -153,7 +169,7 @@ export async function findNextEvents(
   const [noted] = await Promise.allSettled([eachInTurn(finders.entries(), note)]);
   const moved = finders.filter((_, i) => found[i] !== undefined);
   if (moved.length > 0) await moveOn(store, partition, moved, next, nowMs);
-  return { next: next.cursor === undefined ? undefined : next, found, noted };
+  return { next: next.cursor === undefined ? undefined : next, found, noted, erased };
 }
 
 /** Notes events that an erasure has found. The deliveries of one that is noted already are not read again. */
@@ -252,11 +268,12 @@ async function moveOn(
 }
 
 /**
- * A part of a pass: the events in it that match each of the finders, those that can't be read, and where the next part
- * begins; no cursor at the end.
+ * A part of a pass: the events in it that match each of the finders, those that have been erased already, those that
+ * can't be read, and where the next part begins; no cursor at the end.
  */
 interface Part extends Cursor {
   events: StoredEvent[][];
+  erased: StoredEvent[];
   unreadable: EventRef[];
 }
 
@@ -267,7 +284,7 @@ async function readNext(store: Store, partition: number, finders: readonly Finde
   const values = { cursor, run, pattern, limit: KEYS_AT_ONCE };
   const found = await runScript(store, 'scanEvents', keys.partitionPrefix(store, partition), values);
   const wanted = finders.map((finder) => ({ isWanted: matcherOf(finder), events: [] as StoredEvent[] }));
-  const part: Part = { events: wanted.map((each) => each.events), unreadable: [] };
+  const part: Part = { events: wanted.map((each) => each.events), erased: [], unreadable: [] };
   if (found.cursor === 'restart') return { ...part, cursor: '0', run: found.run };
   const compare = (stored: StoredEvent) => {
     try {
@@ -281,6 +298,7 @@ async function readNext(store: Store, partition: number, finders: readonly Finde
     const refs = some.flatMap((key) => refOf(store, key));
     const { items, unreadable } = await loadEvents(store, refs);
     part.unreadable.push(...unreadable);
+    part.erased.push(...items.filter(isErased));
     await visitInSlices(items, compare, (stored) => finders.length * parsingWeight(stored));
   }
   return found.cursor === '0' ? part : { ...part, cursor: found.cursor, run: found.run };
