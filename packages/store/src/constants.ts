@@ -121,7 +121,7 @@ const LIMITS = {
   MAX_ACTIVE_LOOKED_THROUGH: 200,
   /** A retry that has been due for this long is overdue: it is released at a fixed rate for its address. */
   OVERDUE_AFTER_MS: 60_000,
-  /** The job of a delivery that is due comes back within 15 minutes, if it can't be attempted; clocks differ by less. */
+  /** A due delivery that can't be attempted is put off for at most 15 minutes; clocks differ by less than the rest. */
   MAX_SNOOZE_MS: 20 * MINUTE_MS,
   /** Retries that one script moves into the queue when they are due, as many as BullMQ's own. */
   MAX_PROMOTED: 1_000,

@@ -90,7 +90,7 @@ it('delays the new job until the retry is due', async () => {
   expect(await loadOne(deliveryId)).toMatchObject({ status: 'waiting_for_retry', generation: 1 });
 });
 
-/** Makes a delivery, and ends its job without the record of an attempt: as after a failover that has lost the record. */
+/** Makes a delivery, and ends its job without a record of its attempt, as after a failover that has lost the record. */
 async function makeAndSettle(outcome: Parameters<ReturnType<typeof createEndings>['settle']>[3]): Promise<string> {
   const onError = (error: unknown) => Promise.reject(error);
   const partitionPrefixes = [partitionPrefix(store, partition)];

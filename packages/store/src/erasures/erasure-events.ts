@@ -119,8 +119,8 @@ export async function readPlace(store: Store, id: string, partition: number): Pr
 }
 
 /**
- * Finds and notes the events of an erasure by event id, without a pass. Returns those that have been erased already. May
- * be repeated, like `findNextEvents`.
+ * Finds and notes the events of an erasure by event id, without a pass. Returns those that have been erased already.
+ * May be repeated, like `findNextEvents`.
  */
 export async function findByEventId(
   store: Store,

@@ -1,7 +1,7 @@
--- Finds deliveries that wait for a job that is gone or comes too late, and gives each one a new generation and its job. Looks at up to
--- `limit` entries of an index of unfinished deliveries (`key`), made until `beforeMs`, after the entry `afterId` of
--- `afterMs`. It is one script so that a delivery which gets its job at the same moment does not get a second one.
--- A delivery whose record is not as it must be does not keep the others from their jobs.
+-- Finds deliveries that wait for a job that is gone or comes too late, and gives each one a new generation and its job.
+-- Looks at up to `limit` entries of an index of unfinished deliveries (`key`), made until `beforeMs`, after the entry
+-- `afterId` of `afterMs`. It is one script so that a delivery which gets its job at the same moment does not get a
+-- second one. A delivery whose record is not as it must be does not keep the others from their jobs.
 -- Returns {entries looked at, records read, jobs made, time of the last entry, id of the last entry, the first delivery
 -- that could not be looked at with the error, empty if there is none}.
 --@include delivery-key
