@@ -151,7 +151,7 @@ it('posts a new one before it repeats those that are always refused, however man
   };
   // One batch in each run.
   for (const ms of [0, 1_000, 2_000]) await runAt(ms);
-  await addOutageNotice(store, { type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 });
+  await addOutageNotice(store, { id: 'new', type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 });
   lastId = (await waiting()).at(-1)!.id;
   // The first batch is due again.
   await runAt(3_000);
