@@ -119,7 +119,7 @@ export const NAMED: readonly Named[] = [
   {
     name: 'a body without a length may have any size',
     file: `${HTTP}/json-body.ts`,
-    original: 'if (size > maxBytes) refuse',
+    original: 'if (size > limit.maxBytes) refuse',
     replacement: 'if (size < 0) refuse',
     tests: unit(`${HTTP}/json-body.test.ts`),
   },

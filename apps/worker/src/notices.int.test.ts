@@ -1,7 +1,7 @@
 /** The notifier posts the notices of the partitions whose lease it holds, on a real Redis. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { DAY_MS, HOUR_MS, newReplayId, partitionOfId } from '@posthorn/core';
-import { createLogger, systemClock } from '@posthorn/runtime';
+import { createLogger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { addOutageNotice, reportedDropped, waitingNotices } from '@posthorn/store';
 import { eventually } from '@posthorn/testing';
@@ -11,9 +11,12 @@ import { createWorkerMetrics } from './metrics.ts';
 import { createNoticeService, createNotifier, type NoticeContext } from './notices.ts';
 
 const waiting = () => waitingNotices(store, 0, 100, {});
+/** When the notifiers begin: just after the notices that wait before each test. */
+let begunAtMs: number;
 beforeEach(async () => {
   const notice = { type: 'outage.ended', atMs: Date.now(), reason: 'dns', worker: 'w', sinceMs: 0 } as const;
   for (let i = 0; i < 25; i++) await addOutageNotice(store, { ...notice, id: `${i}` });
+  begunAtMs = 1 + Number.parseInt((await waiting()).at(-1)!.entryId, 10);
 });
 afterEach(() => void jest.restoreAllMocks());
 
@@ -30,7 +33,7 @@ function contextOf(send: Send, report: Report = {}): NoticeContext {
   };
   return {
     store,
-    clock: systemClock,
+    clock: { now: () => begunAtMs },
     logger: createLogger({ app: 'test', level: 'silent' }),
     metrics: { notice: () => undefined, noticeGivenUp: () => undefined },
     holder: 'this',
@@ -39,6 +42,10 @@ function contextOf(send: Send, report: Report = {}): NoticeContext {
     ...report,
   };
 }
+
+/** Adds a notice that is newer than the notifiers. */
+const addAfterBegin = () =>
+  store.redis.xadd(`${store.prefix}:{0}:notices`, `${begunAtMs + 1}-0`, 'k', 'outage.ended', 'at', begunAtMs);
 
 /** One run of the service. */
 async function runOnce(send: Send, report?: Report, stopping = new AbortController().signal): Promise<void> {
@@ -70,7 +77,7 @@ it('posts the others where one cannot be read', async () => {
   const partition = partitionOfId(replayId, store.partitions);
   await store.redis.set(`${store.prefix}:{${partition}}:replay:${replayId}`, 'wrong');
   const fields = ['k', 'replay.done', 'at', Date.now(), 'r', replayId];
-  await store.redis.xadd(`${store.prefix}:{0}:notices`, '*', ...fields);
+  await store.redis.xadd(`${store.prefix}:{0}:notices`, `${begunAtMs - 1}-999`, ...fields);
   await expect(runOnce(async () => 200)).rejects.toThrow('WRONGTYPE');
   expect((await waiting()).map(({ replayId }) => replayId)).toEqual([replayId]);
 });
@@ -151,7 +158,7 @@ it('posts a new one before it repeats those that are always refused, however man
   };
   // One batch in each run.
   for (const ms of [0, 1_000, 2_000]) await runAt(ms);
-  await addOutageNotice(store, { id: 'new', type: 'outage.ended', atMs: 0, reason: 'dns', worker: 'w', sinceMs: 0 });
+  await addAfterBegin();
   lastId = (await waiting()).at(-1)!.id;
   // The first batch is due again.
   await runAt(3_000);
@@ -159,16 +166,15 @@ it('posts a new one before it repeats those that are always refused, however man
 });
 
 it('posts a new one before those that waited when the process started, which may all have been refused', async () => {
-  const startedAtMs = 1 + Number.parseInt((await waiting()).at(-1)!.entryId, 10);
   const posted: string[] = [];
   const refuse = async (id: string) => {
     posted.push(id);
     return 400;
   };
-  const run = createNotifier(contextOf(refuse, { clock: { now: () => startedAtMs } }), [0]);
-  await store.redis.xadd(`${store.prefix}:{0}:notices`, `${startedAtMs + 1}-0`, 'k', 'outage.ended', 'at', startedAtMs);
+  const run = createNotifier(contextOf(refuse), [0]);
+  await addAfterBegin();
   await run(new AbortController().signal);
-  expect(posted).toEqual([`ntc_0-${startedAtMs + 1}-0`]);
+  expect(posted).toEqual([`ntc_0-${begunAtMs + 1}-0`]);
 });
 
 it('posts those of another partition while all of one are refused and due again', async () => {
