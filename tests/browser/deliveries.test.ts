@@ -45,6 +45,11 @@ describe('the overview', () => {
       clearInterval(beating);
       await lastBeat;
       await deregisterWorker(store, worker.id);
+      // The console computes the overview once a second.
+      await eventually('an overview without it', async () => {
+        const { body } = await on.operate('GET', '/v1/overview');
+        return (body as Overview).workers.every(({ host }) => host !== worker.host);
+      });
     });
     const { page, accessibilityFindings } = await atOverview();
     const alert = page.getByRole('alert').filter({ hasText: 'Worker far-away:7 has reached nothing since' });
@@ -82,6 +87,7 @@ describe('the overview', () => {
       await alerts.filter({ hasText: title }).getByText(what).waitFor();
     expect(await alerts.count()).toBe(5);
     expect(await accessibilityFindings()).toEqual([]);
+    await page.unrouteAll({ behavior: 'wait' });
     await showOverview(page, () => ({ not_well: [{ kind: 'memory', message: 'Redis uses 92 % of its memory' }] }));
     const memory = alerts.filter({ hasText: 'Redis uses 92 % of its memory' });
     await memory.getByText('When it is full, ingest refuses new events').waitFor();
@@ -423,7 +429,6 @@ describe('a bulk replay', () => {
       await route.fulfill({ response, json: { ...(await response.json()), skipped: 1_234 } });
     });
     await page.getByText('1,234 skipped: another replay is under way or has succeeded').waitFor();
-    // Without the wait, a call that is being answered goes to the console too, and its answer is an error.
     await page.unrouteAll({ behavior: 'wait' });
     const halted = page.getByRole('link', { name: receivers[1]!.url });
     const others = page.getByRole('link', { name: 'The other addresses' });
