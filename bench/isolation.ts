@@ -54,6 +54,8 @@ export interface Isolation {
   allNew: Latency;
   /** 300 addresses on one host that never responds. */
   oneHost: Latency;
+  /** Seconds from the start of a worker until each of many addresses, which respond at once, has its event. */
+  started: { addresses: number; unknownS: number; slowBeforeS: number };
 }
 
 /**
@@ -65,6 +67,7 @@ export async function benchIsolation(
   seconds: number,
   backlog: number,
   burst: number,
+  addresses: number,
 ): Promise<Isolation> {
   return {
     alone: await measure(bench, [], seconds),
@@ -86,6 +89,11 @@ export async function benchIsolation(
     besideFailing: await measureStarted(bench, seconds, { healthy: true, failing: true }),
     allNew: await measureStarted(bench, seconds, {}),
     oneHost: await measureOneHost(bench, seconds),
+    started: {
+      addresses,
+      unknownS: await measureFirstEvents(bench, addresses, false),
+      slowBeforeS: await measureFirstEvents(bench, addresses, true),
+    },
   };
 }
 
@@ -108,14 +116,45 @@ async function measureUnknown(bench: Bench, seconds: number): Promise<Latency> {
 
 async function measureStarted(bench: Bench, seconds: number, known: Known): Promise<Latency> {
   const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '0.0.0.0' });
-  const { port } = new URL(receiver.url);
-  const urls = Array.from(
-    { length: BESIDE_START },
-    (_, i) => `http://127.0.${2 + (i >> 7)}.${1 + (i & 127)}:${port}/hang`,
-  );
+  const urls = urlsOnHosts(receiver, BESIDE_START, 'hang');
   const latency = await measure(bench, urls, seconds, { isRare: true, fromStart: known });
   await receiver.stop();
   return latency;
+}
+
+/** Addresses on as many loopback IPs. The receiver has to listen on all. */
+function urlsOnHosts(receiver: BenchProcess, count: number, path: string): string[] {
+  const { port } = new URL(receiver.url);
+  return Array.from({ length: count }, (_, i) => `http://127.0.${2 + (i >> 7)}.${1 + (i & 127)}:${port}/${path}-${i}`);
+}
+
+/** `slowBefore`: an earlier worker saw that attempts to these addresses time out. */
+async function measureFirstEvents(bench: Bench, addresses: number, slowBefore: boolean): Promise<number> {
+  const receiver = await bench.start('bench/processes/mixed-receiver.ts', { HOST: '0.0.0.0' });
+  const env = { KEY_PREFIX: `bench-${randomUUID()}` };
+  const ingest = await bench.startApp('ingest', env);
+  const operator = await bench.startApp('console', env);
+  for (const url of urlsOnHosts(receiver, addresses, 'good')) {
+    const id = await subscribe(operator.url, url, { event_types: ['session.approved'], environment: 'sandbox' });
+    if (slowBefore) await markSlow(bench, env.KEY_PREFIX, id);
+  }
+  await publishMany(ingest.url, 1, () => timedEvent('session.approved'));
+  const startedAtMs = Date.now();
+  const worker = await bench.startApp('worker', env);
+  let arrived = 0;
+  await until('all arrive', async () => {
+    arrived += (await readArrivals(receiver)).length;
+    return arrived >= addresses;
+  });
+  const tookS = (Date.now() - startedAtMs) / 1_000;
+  for (const one of [worker, operator, ingest, receiver]) await one.stop();
+  await bench.redis.flushdb();
+  return tookS;
+}
+
+/** Stores what a worker does after an attempt that timed out. */
+async function markSlow(bench: Bench, prefix: string, subscriptionId: string): Promise<void> {
+  await bench.redis.hset(healthKey(`${prefix}:{0}`, subscriptionId), { q: 1, m: 8_000 });
 }
 
 async function measureTurning(bench: Bench, seconds: number): Promise<Latency> {
@@ -173,7 +212,7 @@ async function measure(
   const badType = backlog + burst > 0 || isRare ? 'session.expired' : 'session.approved';
   for (const path of bad) {
     const id = await listen(path, badType);
-    if (fromStart?.failing) await bench.redis.hset(healthKey(`${env.KEY_PREFIX}:{0}`, id), { q: 1, m: 8_000 });
+    if (fromStart?.failing) await markSlow(bench, env.KEY_PREFIX, id);
   }
   let worker = await bench.startApp('worker', env);
   await publishMany(ingest.url, backlog, () => timedEvent('session.expired'));

@@ -3,7 +3,7 @@ import { benchIsolation, type Latency } from '../isolation.ts';
 import { type Run, round } from '../run.ts';
 
 export async function isolation({ bench, quick, size }: Run) {
-  const isolation = await benchIsolation(bench, quick ? 5 : 20, size(100_000), size(20_000));
+  const isolation = await benchIsolation(bench, quick ? 5 : 20, size(100_000), size(20_000), size(4_000));
   const row = ({ p50Ms, p99Ms, arrivals, mostInFlightAtBad }: Latency, goal = '<= 2') => ({
     'p50 ms': p50Ms,
     'p99 ms': p99Ms,
@@ -26,5 +26,8 @@ export async function isolation({ bench, quick, size }: Run) {
     'the same, the healthy ones are new as well': row(isolation.allNew, ''),
     '300 addresses on one host that hangs': row(isolation.oneHost),
   });
+  const { addresses, unknownS, slowBeforeS } = isolation.started;
+  console.log(`From the start of a worker until ${addresses} addresses that respond at once have an event each, s`);
+  console.table({ unknown: round(unknownS, 1), 'the last attempts timed out': round(slowBeforeS, 1) });
   return isolation;
 }

@@ -42,8 +42,8 @@ export const releaseAtRate =
 /**
  * Releases one parked delivery of each address, in random order so that every address gets a turn. Usually an attempt
  * that ends releases parked deliveries. This duty releases those that were parked after the last attempt ended, and
- * those of slow addresses that compete for slots. One is enough: when its attempt ends, it releases the next. Two
- * processes never release the same delivery, as above.
+ * those of addresses that no process remembers as waiting. One is enough: when its attempt ends, it releases the next.
+ * Two processes never release the same delivery, as above.
  */
 export const releaseParked = (context: DutyContext): Duty => ({
   name: 'release_parked',

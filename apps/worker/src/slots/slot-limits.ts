@@ -80,10 +80,10 @@ export class SlotLimits {
 
   /**
    * How many more slots the address may acquire, apart from the limits of its host and IP. `waitsFor` says what must
-   * happen first if there are none: an attempt to this address or to any address ends, or, for slow addresses,
-   * maintenance releases a delivery.
+   * happen first if there are none: an attempt to this address or to any address ends, or, where slow addresses
+   * compete, the turn of this one comes.
    */
-  capacityOf(address: Address): { free: number; waitsFor: 'own' | 'any' | 'maintenance' } {
+  capacityOf(address: Address): { free: number; waitsFor: 'own' | 'any' | 'turn' } {
     const own = address.inFlight.size;
     const ownFree = this.#ownFreeOf(address);
     if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
@@ -93,7 +93,7 @@ export class SlotLimits {
       const slow = this.#countSlow();
       const unreserved = this.#unreserved - slow.slots - this.#furtherSlots();
       const free = Math.min(totalFree, unreserved, this.#slowFreeOf(address, slow));
-      return { free, waitsFor: slow.slots + slow.count > this.#slow ? 'maintenance' : 'own' };
+      return { free, waitsFor: slow.slots + slow.count > this.#slow ? 'turn' : 'own' };
     }
     const free = Math.min(ownFree, totalFree);
     // The address fits even if all attempts in flight were further ones: no need to count those.

@@ -104,8 +104,26 @@ describe('slots of slow addresses', () => {
     expect(second).toHaveLength(50);
     for (const id of slow) expect(countOf(id, { most: 1 })).toBe(0);
     clock.advance(4_000);
-    expect(slots.release(second[0]!, false, 0)).toEqual([]);
+    expect(slots.release(second[0]!, false, 0)).toEqual([{ subscriptionId: 'slow-50', deliveries: 1 }]);
     expect(countOf('slow-59', { most: 1 })).toBe(1);
+  });
+  it('go in turn to all that wait, also to one that has more deliveries once the others had theirs', () => {
+    const slow = names('slow', 200);
+    for (const id of slow) slots.presume(id, 'slow');
+    const inFlight = slow.flatMap((id) => acquireAll(id, { most: 1 }));
+    expect(inFlight).toHaveLength(50);
+    const turns: string[] = [];
+    // Each attempt takes longer than half a second.
+    clock.advance(500);
+    while (turns.length < 350) {
+      clock.advance(11);
+      for (const { subscriptionId } of slots.release(inFlight.shift()!, false, 1)) {
+        turns.push(subscriptionId);
+        inFlight.push(...acquireAll(subscriptionId, { most: 1 }));
+      }
+    }
+    expect(turns.slice(0, 150)).toEqual(slow.slice(50));
+    expect(turns.slice(150, 350)).toEqual(slow);
   });
   it('are limited as soon as an attempt in flight is slow, and no longer once the address responds quickly', () => {
     const stalled = acquireAll('a', { most: 3 });

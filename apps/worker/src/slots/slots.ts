@@ -237,6 +237,7 @@ export class Slots {
     const { address } = slot;
     if (!address.inFlight.has(slot)) return [];
     this.#limits.attemptOver();
+    const wasSlow = this.#limits.isSlow(address);
     address.inFlight.delete(slot);
     if (address.inFlight.size === 0) this.#busy.delete(address);
     const groups = slot.answered ? slot.groups.concat(slot.answered.groups) : slot.groups.slice();
@@ -250,13 +251,8 @@ export class Slots {
     } else this.#released.add(address, jobs.length);
     this.#shortWaits.attemptEnded(groups);
     const capacities: Capacity[] = [];
-    for (const group of groups) {
-      for (const subscriptionId of this.#waiting.wake(group)) {
-        if (capacities.some((known) => known.subscriptionId === subscriptionId)) continue;
-        capacities.push({ subscriptionId, deliveries: 1 });
-        this.#released.add(this.#addressOf(subscriptionId), 1);
-      }
-    }
+    for (const group of groups) this.#addWoken(this.#waiting.wake(group), capacities);
+    if (wasSlow) this.#addWoken(this.#waiting.wakeSlow(), capacities);
     // If others have followed, their ends empty the lane: deliveries released now would only wait in the queue.
     const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));
@@ -270,11 +266,23 @@ export class Slots {
     return capacities;
   }
 
+  /** Adds addresses that were woken, each for one delivery. */
+  #addWoken(subscriptionIds: readonly string[], capacities: Capacity[]): void {
+    for (const subscriptionId of subscriptionIds) {
+      if (capacities.some((known) => known.subscriptionId === subscriptionId)) continue;
+      capacities.push({ subscriptionId, deliveries: 1 });
+      this.#released.add(this.#addressOf(subscriptionId), 1);
+    }
+  }
+
   /** How many parked deliveries may go out when an attempt to their address ends. If none may, the address waits. */
   #ownCapacity(address: Address, parked: number, othersWoken: boolean): number {
     const { free, waitsFor } = this.#limits.capacityOf(address);
-    // Where slow addresses compete, maintenance picks the next one, or the first would keep its slots for ever.
-    if (waitsFor === 'maintenance') return 0;
+    // Where slow addresses compete, each waits for its turn, or the first would keep its slots for ever.
+    if (waitsFor === 'turn') {
+      if (address.inFlight.size === 0) this.#waiting.add(address, undefined);
+      return 0;
+    }
     const own = othersWoken ? 0 : Math.min(parked, this.#freeOf(address, free));
     if (own <= 0 && address.inFlight.size === 0) {
       this.#waiting.add(address, this.#refusalOf(address)?.group ?? hostAndIpOf(address)[0] ?? this.#all);

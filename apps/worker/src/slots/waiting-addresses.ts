@@ -15,6 +15,8 @@ const REFUSED_MS = 50;
 const MAX_REFUSED = 100;
 /** The most addresses remembered as waiting: for one host or IP, for any slot, and as slow addresses. */
 const MAX_WAITING = 1_000;
+/** The most slow addresses that wait for their turn. */
+const MAX_IN_LINE = 10_000;
 /** The most waiting addresses that an ending attempt wakes in each of its groups. */
 const MAX_WOKEN = 5;
 /** The most slow addresses without room that it passes over. */
@@ -25,6 +27,8 @@ export class WaitingAddresses {
   readonly #options: WaitingOptions;
   /** Addresses whose host or IP had no slot a moment ago. */
   readonly #refused = new Set<Address>();
+  /** Slow addresses that compete for the slots of slow ones, longest wait first. */
+  readonly #line = new Set<string>();
 
   constructor(options: WaitingOptions) {
     this.#options = options;
@@ -34,18 +38,30 @@ export class WaitingAddresses {
   add(address: Address, group: Group | undefined): void {
     const { all, waitingSlow, limits, now } = this.#options;
     address.refusedAtMs = now();
-    if (limits.isSlow(address) && waitingSlow.size < MAX_WAITING) waitingSlow.add(address);
+    if (limits.isSlow(address)) {
+      if (waitingSlow.size < MAX_WAITING) waitingSlow.add(address);
+      if (!group && this.#line.size < MAX_IN_LINE) this.#line.add(address.id);
+    }
     if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
     if (group && group !== all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
   }
 
   /** Removes and returns the addresses that have waited longest for a group and can acquire a slot now. */
   wake(group: Group): readonly string[] {
-    if (group.waiting.size === 0) return NOBODY;
+    return this.#wake(group.waiting, group);
+  }
+
+  /** The same for the slow addresses that compete for slots, after an attempt to one of them. */
+  wakeSlow(): readonly string[] {
+    return this.#wake(this.#line, this.#options.all);
+  }
+
+  #wake(waiting: Set<string>, group: Group): readonly string[] {
+    if (waiting.size === 0) return NOBODY;
     const { limits, addressOf, refusalOf } = this.#options;
     const ids: string[] = [];
     let passedOver = 0;
-    for (const id of group.waiting) {
+    for (const id of waiting) {
       if (ids.length >= MAX_WOKEN) break;
       const address = addressOf(id);
       if (ids.length >= limits.capacityIn(group, address)) {
@@ -53,10 +69,10 @@ export class WaitingAddresses {
         if (!limits.isSlow(address) || ++passedOver > MAX_PASSED_OVER) break;
         continue;
       }
-      group.waiting.delete(id);
+      waiting.delete(id);
       const refusal = refusalOf(address);
       if (!refusal) ids.push(id);
-      else if (refusal.group !== group) refusal.group?.waiting.add(id);
+      else if (refusal.group?.waiting !== waiting) refusal.group?.waiting.add(id);
     }
     return ids;
   }
@@ -71,5 +87,6 @@ export class WaitingAddresses {
   /** An address has acquired a slot. */
   acquired(address: Address): void {
     this.#refused.delete(address);
+    this.#line.delete(address.id);
   }
 }
