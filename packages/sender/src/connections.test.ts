@@ -1,8 +1,10 @@
 /** The kept connections of deliveries: how long they are used, and when one is given up. */
 import { createServer } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { atEnd } from '@posthorn/testing/at-end';
+import { createConnections } from './connections.ts';
+import { followOpening } from './opening-steps.ts';
 import { listening, post, resolvingTo, responded, testReceiver, testSender } from './test-sender.ts';
 
 describe('connections of deliveries', () => {
@@ -129,6 +131,21 @@ describe('connections of deliveries', () => {
     // 1,024 are kept: those that have been idle longest were closed.
     await sendTo(0, 50);
     expect(connections).toBe(1_150);
+  });
+});
+
+describe('connections that become idle in one turn of the event loop', () => {
+  it('are limited to 1,024 as well: those that have been idle longest are closed', async () => {
+    const connections = createConnections(() => 0);
+    const sockets = Array.from({ length: 1_100 }, () => new Socket());
+    const all = sockets.map((socket, i) =>
+      connections.add(`http://host-${i}.test`, { socket, steps: followOpening(socket) }, null),
+    );
+    for (const connection of all) connections.release(connection);
+    // They are kept in a microtask each.
+    await new Promise(setImmediate);
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual(sockets.map((_, i) => i < 1_100 - 1_024));
+    connections.close();
   });
 });
 

@@ -71,7 +71,11 @@ export function createConnections(now: () => number) {
     same.push(connection);
     idleByOrigin.set(connection.origin, same);
     idle.add(connection);
-    if (idle.size > MAX_IDLE) idle.at(0)?.socket.destroy();
+    const oldest = idle.size > MAX_IDLE ? idle.at(0) : undefined;
+    if (!oldest) return;
+    // Now, not when the socket has closed: more connections may become idle before that.
+    removeIdle(oldest);
+    oldest.socket.destroy();
   };
 
   return {
