@@ -49,6 +49,20 @@ describe('a name whose first IP refuses connections', () => {
   });
 });
 
+describe('an IP as host', () => {
+  it.each([true, false])('needs to be admitted before it is connected to: %s', async (isAdmitted) => {
+    const receiver = await testReceiver();
+    const from = testSender();
+    const asked: string[] = [];
+    const admit = (ip: string) => asked.push(ip) > 0 && isAdmitted;
+    const send = () => from.send({ ...post(receiver.url), admit });
+    const result = isAdmitted ? responded() : { kind: 'not_admitted', ip: '127.0.0.1' };
+    expect([await send(), await send()]).toEqual([result, result]);
+    expect(asked).toEqual(['127.0.0.1', '127.0.0.1']);
+    expect(receiver.connections()).toBe(Number(isAdmitted));
+  });
+});
+
 describe('a session of TLS', () => {
   afterEach(() => void jest.restoreAllMocks());
 

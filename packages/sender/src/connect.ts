@@ -29,7 +29,7 @@ export interface Opening {
 
 /**
  * `admit` is called with the first IP that a name resolves to, before the connection, and once another one is connected
- * to, with that. A refusal fails with `IpRefused`.
+ * to, with that. A refusal fails with `IpRefused`. It is not called if the host is an IP.
  */
 export type Connect = (
   to: CheckedUrl,

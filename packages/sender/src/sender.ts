@@ -1,6 +1,7 @@
 /**
  * Sends deliveries: a POST whose outcome is known with the status line, over kept connections, within one time limit.
  */
+import { isIP } from 'node:net';
 import { ActiveList, errorOfStatus } from '@posthorn/core';
 import type { Dispatcher } from 'undici';
 import { BodyExcerpt, cameBack, type ResponseHeaders } from './came-back.ts';
@@ -183,12 +184,19 @@ class Attempt {
   #connect(): void {
     this.#isReused = false;
     this.#connection = undefined;
-    const refusal = this.#to.isSecure ? this.#context.handshakes.refusal(this.#to.hostname) : undefined;
+    const { hostname, isSecure } = this.#to;
+    const { admit } = this.#request;
+    // There is no lookup for an IP, so `connect` would not ask. After `refusal`, a handshake has to be tried.
+    if (isIP(hostname) !== 0 && admit?.(hostname) === false) {
+      this.#settle({ kind: 'not_admitted', ip: hostname });
+      return;
+    }
+    const refusal = isSecure ? this.#context.handshakes.refusal(hostname) : undefined;
     if (refusal) {
       this.#settle(refusal);
       return;
     }
-    const opening = this.#context.connect(this.#to, this.#request.admit, (error) => {
+    const opening = this.#context.connect(this.#to, admit, (error) => {
       if (this.#isSettled) return;
       const ip = this.#ip();
       if (error) this.#end(resultOfError(error, ip));
