@@ -125,6 +125,18 @@ describe('slots of slow addresses', () => {
     expect(turns.slice(0, 150)).toEqual(slow.slice(50));
     expect(turns.slice(150, 350)).toEqual(slow);
   });
+  it('go to those that wait although more jobs of all that have slots were refused before', () => {
+    const slow = names('slow', 51);
+    for (const id of slow) slots.presume(id, 'slow');
+    const inFlight = slow.flatMap((id) => acquireAll(id, { most: 1 })).reverse();
+    expect(inFlight).toHaveLength(50);
+    for (const id of slow.slice(0, 50)) expect(slots.acquire(id)).toBeUndefined();
+    clock.advance(501);
+    const [newest, next] = inFlight;
+    expect(slots.release(newest!, false, 1)).toEqual([{ subscriptionId: 'slow-50', deliveries: 1 }]);
+    expect(countOf('slow-50')).toBe(1);
+    expect(slots.release(next!, false, 1)).toEqual([{ subscriptionId: 'slow-49', deliveries: 1 }]);
+  });
   it('are limited as soon as an attempt in flight is slow, and no longer once the address responds quickly', () => {
     const stalled = acquireAll('a', { most: 3 });
     clock.advance(501);

@@ -27,7 +27,7 @@ export class WaitingAddresses {
   readonly #options: WaitingOptions;
   /** Addresses whose host or IP had no slot a moment ago. */
   readonly #refused = new Set<Address>();
-  /** Slow addresses that compete for the slots of slow ones, longest wait first. */
+  /** Slow addresses without an attempt in flight that compete for the slots of slow ones, longest wait first. */
   readonly #line = new Set<string>();
 
   constructor(options: WaitingOptions) {
@@ -40,7 +40,8 @@ export class WaitingAddresses {
     address.refusedAtMs = now();
     if (limits.isSlow(address)) {
       if (waitingSlow.size < MAX_WAITING) waitingSlow.add(address);
-      if (!group && this.#line.size < MAX_IN_LINE) this.#line.add(address.id);
+      // One with an attempt in flight could not be woken, and waits from the end of that.
+      if (!group && address.inFlight.size === 0 && this.#line.size < MAX_IN_LINE) this.#line.add(address.id);
     }
     if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
     if (group && group !== all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
