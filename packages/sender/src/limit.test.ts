@@ -4,12 +4,13 @@ import { Worker } from 'node:worker_threads';
 import { expect, it, jest } from '@jest/globals';
 import { HOUR_MS } from '@posthorn/core';
 import { eventually, startReceiver } from '@posthorn/testing';
-import { createResolver, createSender, parseNetworks } from './index.ts';
+import { createOneOffSender, createResolver, createSender, parseNetworks } from './index.ts';
 
-function senderWith(timeoutMs: number) {
+function optionsWith(timeoutMs: number) {
   const allowedNetworks = parseNetworks('127.0.0.0/8');
-  return createSender({ allowedNetworks, timeoutMs, userAgent: 'test', resolve: createResolver() });
+  return { allowedNetworks, timeoutMs, userAgent: 'test', resolve: createResolver() };
 }
+const senderWith = (timeoutMs: number) => createSender(optionsWith(timeoutMs));
 
 /**
  * The sender's timers and this test's are in one event loop and fire in the order in which they are due, however slow
@@ -71,6 +72,32 @@ it('takes a response that arrived while the process stood still, although the li
   }
 });
 
+it('takes one of a single request as well', async () => {
+  // The sender may go on; the response is sent.
+  const signals = new Int32Array(new SharedArrayBuffer(8));
+  const thread = new Worker(WAITING_RECEIVER, { eval: true, workerData: signals });
+  const [port] = (await once(thread, 'message')) as [number];
+  const limitMs = HOUR_MS;
+  const sender = createOneOffSender(optionsWith(limitMs));
+  const timers = jest.spyOn(globalThis, 'setTimeout');
+  try {
+    const received = once(thread, 'message');
+    const sent = sender.send({ url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}' });
+    await received;
+    setTimeout(() => {
+      Atomics.store(signals, 0, 1);
+      Atomics.notify(signals, 0);
+      Atomics.wait(signals, 1, 0);
+      timers.mock.calls.find(([, ms]) => ms === limitMs)?.[0]();
+    });
+    expect(await sent).toMatchObject({ kind: 'responded', statusCode: 200 });
+  } finally {
+    timers.mockRestore();
+    sender.close();
+    await thread.terminate();
+  }
+});
+
 /** A receiver in a thread, which goes on while that of the sender stands still. Says when its response is sent. */
 const RECEIVER = `
 const { createServer } = require('node:http');
@@ -81,6 +108,24 @@ const server = createServer((request, response) => {
     Atomics.store(workerData, 0, 1);
     Atomics.notify(workerData, 0);
   }));
+});
+server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
+`;
+
+/** One that says when it has received the request, and then waits before it responds. */
+const WAITING_RECEIVER = `
+const { createServer } = require('node:http');
+const { parentPort, workerData } = require('node:worker_threads');
+const server = createServer((request, response) => {
+  request.resume();
+  request.on('end', () => {
+    parentPort.postMessage('received');
+    Atomics.wait(workerData, 0, 0);
+    response.end(() => {
+      Atomics.store(workerData, 1, 1);
+      Atomics.notify(workerData, 1);
+    });
+  });
 });
 server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
 `;

@@ -140,10 +140,9 @@ function post(
       resolve(excerptBytes > 0 ? { ...outcome, cameBack: () => cameBack(known) } : outcome);
       stream.destroy();
     };
-    let timer = setTimeout(
-      () => finish({ kind: 'timed_out', isConnected: socket?.connecting === false, ip: ip() }),
-      timeoutMs,
-    );
+    const timeOut = () => finish({ kind: 'timed_out', isConnected: socket?.connecting === false, ip: ip() });
+    // `setImmediate`: what has arrived while the process was blocked is read first.
+    let timer = setTimeout(() => setImmediate(timeOut), timeoutMs);
     inFlight.add(finish);
     const fail = (error: Error) => finish(resultOfError(error, ip()));
     stream.on('request', (request: ClientRequest) => {
