@@ -127,6 +127,7 @@ function post(
     const stream = client.stream.post(url, { headers, body });
     let socket: Socket | undefined;
     let sentAt = 0;
+    let isConnected = false;
     let excerpt: BodyExcerpt | undefined;
     let firstByteMs: number | null = null;
     let responded: SendOutcome | undefined;
@@ -140,7 +141,7 @@ function post(
       resolve(excerptBytes > 0 ? { ...outcome, cameBack: () => cameBack(known) } : outcome);
       stream.destroy();
     };
-    const timeOut = () => finish({ kind: 'timed_out', isConnected: socket?.connecting === false, ip: ip() });
+    const timeOut = () => finish({ kind: 'timed_out', isConnected, ip: ip() });
     // `setImmediate`: what has arrived while the process was blocked is read first.
     let timer = setTimeout(() => setImmediate(timeOut), timeoutMs);
     inFlight.add(finish);
@@ -152,6 +153,7 @@ function post(
         sentAt = performance.now();
         // The request is written once the connection is open.
         assigned.once(url.startsWith('https:') ? 'secureConnect' : 'connect', () => {
+          isConnected = true;
           sentAt = performance.now();
         });
       });

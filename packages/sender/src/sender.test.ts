@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import {
   eventually,
@@ -99,6 +99,17 @@ it('a delivery spells the names of its headers as the specification does', async
 });
 
 describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
+  it.each([
+    ['http', true],
+    ['https', false],
+  ])('counts as connected once the %s request can be written: %s', async (protocol, isConnected) => {
+    const hanging = createTcpServer((socket) => void socket.on('error', () => undefined).resume());
+    await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve));
+    atEnd(() => void hanging.close());
+    const { port } = hanging.address() as AddressInfo;
+    const result = await testSender({ timeoutMs: 300 }, kind).send(post(`${protocol}://127.0.0.1:${port}/`));
+    expect(result).toEqual({ kind: 'timed_out', isConnected, ip: '127.0.0.1' });
+  });
   const timedOut = { kind: 'timed_out' };
   const ok = { kind: 'responded', statusCode: 200 };
   const failed = { kind: 'connection_failed', error: 'connection' };
