@@ -122,6 +122,7 @@ async function askRedis(
   }
   // By the fields read, it must not be sent. The script holds the delivery unless they have changed; then reads again.
   if (!(await runScript(store, 'hold', prefix, delivery))) return await readAndBegin(store, job, nowMs, dueBeforeMs);
+  // Releases up to 0.2.0 have stored the event for `RETENTION` only.
   await keepEvent(store, next.event, next.createdAtMs + keptWhileUnfinishedMs(store));
   return { kind: 'held' };
 }

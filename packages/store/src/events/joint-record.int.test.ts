@@ -140,7 +140,7 @@ describe('an event with one delivery', () => {
     await deleteSubscription(store, id, time.nowMs, { operator: 'test' });
     expect(await send(sent, [id])).toMatchObject({ created: [{ state: 'none' }] });
     expect(await loadEvent(store, eventRef(sent))).toMatchObject({ event: sent, subscriptionIds: [] });
-    expect(await expiryOf(sent)).toBe(time.nowMs + RETENTION);
+    expect(await expiryOf(sent)).toBe(time.nowMs + RETENTION + DAY_MS);
   });
   it('is not shown as a delivery to another address', async () => {
     const { id } = await subscribe();

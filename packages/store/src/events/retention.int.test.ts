@@ -24,6 +24,7 @@ import {
   subscribe,
   time,
 } from '../test-deliveries.ts';
+import { sendTwice } from '../test-send-twice.ts';
 import { RETENTION, RETENTION_SUCCEEDED } from '../test-store.ts';
 import { keepEvent } from './events.ts';
 
@@ -45,12 +46,12 @@ describe('retention', () => {
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(until);
     expect(await expiryOf(eventKey(sent))).toBe(until);
   });
-  it('gives an unfinished delivery no expiry, and its event the whole retention', async () => {
+  it('gives an unfinished delivery no expiry, and its event a day more than the retention', async () => {
     const subscription = await subscribe();
     const sent = event();
     const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(-1);
-    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION);
+    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY_MS);
   });
   it('keeps a succeeded delivery for RETENTION_SUCCEEDED: from its creation if it succeeded within a minute, otherwise from then', async () => {
     const subscription = await subscribe();
@@ -73,7 +74,7 @@ describe('retention', () => {
     await attempt(deliveryId, 1, { kind: 'succeeded' });
     const untilMs = time.nowMs + 10 + RETENTION_SUCCEEDED;
     expect(await expiryOf(deliveryKey(subscription.id, deliveryId))).toBe(untilMs);
-    // Held deliveries had extended it by a day.
+    // It is stored for a day longer than the retention.
     expect(await expiryOf(eventKey(sent))).toBe(Math.max(untilMs, time.nowMs + 2 * DAY_MS));
   });
   it('keeps an event that matched nobody for RETENTION_SUCCEEDED', async () => {
@@ -85,7 +86,7 @@ describe('retention', () => {
     const sent = event();
     await storeEvent(store, { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds: ['sub_a'] });
     await keepEvent(store, eventRef(sent), time.nowMs + 1_000);
-    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION);
+    expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY_MS);
   });
   it('fails held deliveries older than the retention as expired, and they can still be replayed', async () => {
     const subscription = await subscribe({ status: 'paused' });
@@ -119,6 +120,18 @@ describe('retention', () => {
       expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION + DAY_MS);
     },
   );
+  it('keeps the event of a delivery that is held as it is released also if that reply is lost', async () => {
+    const subscription = await subscribe();
+    const sent = event();
+    const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
+    await park({ deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(sent) });
+    await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+    sendTwice(store, 'release');
+    await release('parked', subscription.id, 1);
+    expect(await loadOne(deliveryId)).toMatchObject({ status: 'held' });
+    // A held delivery ends after the retention, and can be replayed then.
+    expect(await expiryOf(eventKey(sent))).toBeGreaterThan(time.nowMs + RETENTION);
+  });
   it('prunes index entries whose delivery has expired, and keeps the others', async () => {
     const subscription = await subscribe();
     const [gone] = await deliver([subscription.id]);

@@ -40,7 +40,7 @@ describe('shortenEvents', () => {
     const [one, other] = [await stored(1), await stored(1)];
     await shorten(one, [{ event: one, count: 1, position: 0 }], time.nowMs + 5);
     expect(await eventUntil(one)).toBe(time.nowMs + 5 + RETENTION_SUCCEEDED);
-    expect(await eventUntil(other)).toBe(time.nowMs + RETENTION);
+    expect(await eventUntil(other)).toBe(time.nowMs + RETENTION + DAY_MS);
     expect(await bitsUntil(one)).toBe(GONE);
   });
   it('waits for all deliveries of an event, whoever reports them, and counts a repeated report once', async () => {
@@ -53,7 +53,7 @@ describe('shortenEvents', () => {
       );
     await report([0, 2], 1);
     await report([0, 2, 2], 2);
-    expect(await eventUntil(ref)).toBe(time.nowMs + RETENTION);
+    expect(await eventUntil(ref)).toBe(time.nowMs + RETENTION + DAY_MS);
     expect(await bitsUntil(ref)).toBe(time.nowMs + 2 + RETENTION_SUCCEEDED);
     await report([1], 3);
     expect(await eventUntil(ref)).toBe(time.nowMs + 3 + RETENTION_SUCCEEDED);
@@ -70,8 +70,8 @@ describe('shortenEvents', () => {
   });
   it('prolongs nothing, and makes no event that is gone', async () => {
     const ref = await stored(1);
-    await shorten(ref, [{ event: ref, count: 1, position: 0 }], time.nowMs + RETENTION);
-    expect(await eventUntil(ref)).toBe(time.nowMs + RETENTION);
+    await shorten(ref, [{ event: ref, count: 1, position: 0 }], time.nowMs + RETENTION + 2 * DAY_MS);
+    expect(await eventUntil(ref)).toBe(time.nowMs + RETENTION + DAY_MS);
     const gone = 'evt_gone/s' as EventRef;
     await shorten(gone, [{ event: gone, count: 1, position: 0 }], time.nowMs);
     expect(await eventUntil(gone)).toBe(GONE);

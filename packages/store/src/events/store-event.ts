@@ -18,7 +18,7 @@ import { streamLimits } from '../lists/stream-limits.ts';
 import { type CreatedState, runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
 import { decodeEvent, encodeEvent, encodeJoint, encodeKind, type StoredEvent } from './event-record.ts';
-import { keepEvent, prefixOfEvent } from './events.ts';
+import { prefixOfEvent } from './events.ts';
 import { type Match, topicsPartitionOf } from './matcher.ts';
 import { searchEntries } from './search-index.ts';
 import { MAX_DELIVERIES, storeTogether } from './store-events.ts';
@@ -83,8 +83,9 @@ export async function storeEvent(
       kind: encodeKind(event),
       nowMs: acceptedAtMs,
       text: joint?.text ?? encodeEvent(stored),
-      // What matched nobody has no delivery that could fail.
-      expiresAtMs: acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : store.retentionMs),
+      // What matched nobody has no delivery that could fail. A held one fails after the retention and finds its event.
+      expiresAtMs:
+        acceptedAtMs + (subscriptionIds.length === 0 ? store.succeededRetentionMs : keptWhileUnfinishedMs(store)),
       other: options.isNewId ? undefined : otherRef,
       isPart: deliveries.length < subscriptionIds.length ? 'part' : undefined,
       terms,
@@ -100,12 +101,8 @@ export async function storeEvent(
     if (kept === undefined) throw new Error(`The joint record of event ${event.id} has no event`);
     return { kept };
   }
-  const created = withStates(deliveries, result.states);
-  if (created.some(isHeld)) await keepForHeld(store, { ...stored, ref: ownRef });
-  return { created };
+  return { created: withStates(deliveries, result.states) };
 }
-
-const isHeld = ({ state }: CreatedDelivery) => state === 'held';
 
 /** A longer text is stored apart from its delivery's record, since Redis reads a hash from its beginning. */
 const MAX_JOINT_BYTES = 1_000;
@@ -152,7 +149,6 @@ export async function createDeliveries(
   // Cluster, each of the others may be on another Redis.
   const sequences = store.spansPartitions ? [chunks.flat()] : chunks;
   await Promise.all(sequences.map((sequence) => eachInTurn(sequence, createChunk)));
-  if (created.some(isHeld)) await keepForHeld(store, stored);
   return created;
 }
 
@@ -180,9 +176,4 @@ function withStates(deliveries: Omit<CreatedDelivery, 'state'>[], states: readon
       created.push({ deliveryId: delivery.deliveryId, subscriptionId: delivery.subscriptionId, state });
   }
   return created;
-}
-
-/** A held delivery may last as long as its event, and the event must still exist when the delivery ends. */
-async function keepForHeld(store: Store, { ref, acceptedAtMs }: StoredEvent): Promise<void> {
-  await keepEvent(store, ref, acceptedAtMs + keptWhileUnfinishedMs(store));
 }
