@@ -37,8 +37,8 @@ async function countCommands(run: () => Promise<unknown>, ...names: string[]): P
 it('all workers are read once in the time of a check, however many renew their leases', async () => {
   const renewAll = async () => {
     for (let i = 0; i < 50; i++) {
-      const watch = { owner: `worker${i}`, checkMs: HOUR_MS, maxChecks: 4, limit: 100, goesOn: false };
-      await watchWorkers(store, 0, watch);
+      const lease = { owner: `worker${i}`, nextOwner: `next${i}` };
+      await watchWorkers(store, 0, { ...lease, checkMs: HOUR_MS, maxChecks: 4, limit: 100, goesOn: false });
     }
   };
   expect(await countCommands(renewAll, 'hgetall', 'hset')).toEqual({ hgetall: 1, hset: 50 });

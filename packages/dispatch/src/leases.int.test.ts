@@ -8,6 +8,7 @@ import { type FoundJob, finishJob, putBackLost, type Store, takeJobs, watchWorke
 import { eventually } from '@posthorn/testing';
 import type { Cluster, Redis } from 'ioredis';
 import { addJobs } from '../../queue/src/test-add-jobs.ts';
+import { sendTwice } from '../../store/src/test-send-twice.ts';
 import { takeFrom } from '../../store/src/test-take.ts';
 import { jobScripts } from './consume.ts';
 import { openTestQueue, testJob } from './test-queue.ts';
@@ -39,12 +40,14 @@ const waiting = () => redis.lrange(key('wait'), 0, -1);
 async function takeAs(owner: string, limit: number): Promise<void> {
   await takeFrom(store, { partition: 0, token: `${owner}:0`, limit }, { lockMs: 30_000, nowMs: Date.now() });
 }
-const renewAs = async (owner: string) =>
-  (await watchWorkers(store, 0, { owner, checkMs: 0, maxChecks: 4, limit: 100, goesOn: false })).state;
+const OTHERS = { owner: undefined, nextOwner: '', checkMs: 60_000, maxChecks: 4, limit: 100, goesOn: false };
+/** Renews the lease of an owner; if it has none, begins one of the same name. */
+const renewAs = async (owner: string, nextOwner = owner) =>
+  (await watchWorkers(store, 0, { ...OTHERS, owner, nextOwner, checkMs: 0 })).state;
 /** Lets the time between two checks pass, and checks. */
 async function check(limit = 100) {
   await redis.del(`${prefixes[0]}:working_checked`);
-  return await watchWorkers(store, 0, { owner: undefined, checkMs: 60_000, maxChecks: 4, limit, goesOn: false });
+  return await watchWorkers(store, 0, { ...OTHERS, limit });
 }
 async function checkTimes(times: number): Promise<number> {
   let putBack = 0;
@@ -121,7 +124,7 @@ async function startConsumer(renewMs = 60_000, options: Partial<ConsumerOptions<
 describe('the jobs of a worker that does not renew its lease', () => {
   it('are put back in their order, ahead of the others, at the fourth check', async () => {
     await add('a', 'b', 'c', 'later');
-    expect(await renewAs('dead')).toBe('new');
+    expect(await renewAs('dead')).toBe('lost');
     await takeAs('dead', 3);
     expect(await checkTimes(3)).toBe(0);
     expect(await redis.llen(key('active'))).toBe(3);
@@ -161,20 +164,18 @@ describe('the jobs of a worker that does not renew its lease', () => {
     await renewAs('slow');
     await takeAs('slow', 1);
     await check();
-    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100, goesOn: false };
-    for (let i = 0; i < 10; i++) expect((await watchWorkers(store, 0, again)).putBack).toBe(0);
+    for (let i = 0; i < 10; i++) expect((await watchWorkers(store, 0, OTHERS)).putBack).toBe(0);
     expect(await renewAs('slow')).toBe('renewed');
   });
 
   it('count checks also after the clock of Redis was set back', async () => {
-    const again = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 100, goesOn: false };
     await add('a');
     await renewAs('dead');
     await takeAs('dead', 1);
     await checkTimes(3);
     // What a clock that is set back by an hour makes of the last check.
     await redis.pexpire(`${prefixes[0]}:working_checked`, 3_660_000);
-    expect((await watchWorkers(store, 0, again)).putBack).toBe(1);
+    expect((await watchWorkers(store, 0, OTHERS)).putBack).toBe(1);
   });
 
   it('are left to a check, or to a call that goes on: a renewal between two checks looks at no other worker', async () => {
@@ -186,26 +187,26 @@ describe('the jobs of a worker that does not renew its lease', () => {
     const working = `${prefixes[0]}:working`;
     // Whoever reads this one fails.
     await redis.hset(working, 'other', 'not a number');
-    const renewal = { owner: 'alive', checkMs: 60_000, maxChecks: 4, limit: 100, goesOn: false };
-    expect(await watchWorkers(store, 0, renewal)).toEqual({ state: 'new', putBack: 0, isMore: false });
+    const renewal = { ...OTHERS, owner: 'alive', nextOwner: 'alive' };
+    expect(await watchWorkers(store, 0, renewal)).toEqual({ state: 'lost', putBack: 0, isMore: false });
     await redis.hdel(working, 'other');
     // Whoever put back the first one died, so nobody goes on.
     expect(await check()).toMatchObject({ putBack: 2, isMore: false });
     expect((await waiting()).sort()).toEqual(['a', 'b', 'c']);
   });
 
-  it('are put back in parts; meanwhile it gets no lease under its old owner', async () => {
+  it('are put back in parts; meanwhile it gets a lease only as another owner', async () => {
     await add('a', 'b', 'c');
     await renewAs('dead');
     await takeAs('dead', 3);
     await checkTimes(3);
     expect(await check(2)).toMatchObject({ putBack: 2, isMore: true });
-    expect(await renewAs('dead')).toBe('dead');
+    expect(await renewAs('dead', 'next')).toBe('lost');
     // No new check is needed for the rest.
-    const rest = { owner: undefined, checkMs: 60_000, maxChecks: 4, limit: 2, goesOn: true };
-    expect(await watchWorkers(store, 0, rest)).toMatchObject({ putBack: 1, isMore: false });
+    expect(await watchWorkers(store, 0, { ...OTHERS, goesOn: true })).toMatchObject({ putBack: 1, isMore: false });
     expect((await waiting()).sort()).toEqual(['a', 'b', 'c']);
-    expect(await renewAs('dead')).toBe('new');
+    expect(await renewAs('next')).toBe('renewed');
+    expect(await renewAs('dead', 'another')).toBe('lost');
   });
 });
 
@@ -300,6 +301,20 @@ describe('a consumer', () => {
     await eventually('the first claim to be refused', () => errors.length === 1);
     first.taken[1]?.end({ kind: 'done' });
     await eventually('ended', async () => (await jobQueues.counts()).active === 0);
+  });
+
+  it('that lost its jobs is told so also if the first reply is lost', async () => {
+    await add('a');
+    const { taken, pause, skip } = await startConsumer();
+    await eventually('taken', () => taken.length === 1);
+    pause();
+    await eventually('put back', async () => (await check()).putBack === 1);
+    skip(600_000);
+    const [{ claim, end }] = taken as [TakenByTest];
+    sendTwice(store, 'watchWorkers');
+    expect(await claim.confirm()).toBe(false);
+    end({ kind: 'snoozed', untilMs: 0 });
+    await eventually('the claim to be refused', () => errors.length === 1);
   });
 
   it('checks nobody for a while after Redis was slow or away', async () => {

@@ -22,10 +22,10 @@ const PUT_BACK_AT_ONCE = 200;
 
 interface Watched {
   /**
-   * The state of this process's lease. `new`: there was none, so others may have the jobs taken before. `dead`: this
-   * owner can have no lease any more.
+   * The state of this process's lease. `lost`: it had none, so others may have the jobs taken before; it has one as
+   * `nextOwner` now.
    */
-  state: 'renewed' | 'new' | 'dead' | undefined;
+  state: 'renewed' | 'lost' | undefined;
   /** Jobs of dead workers that were put back. */
   putBack: number;
   /** Whether more are to be put back. */
@@ -35,12 +35,19 @@ interface Watched {
 export interface LeasesOptions {
   partitions: number;
   /**
-   * Renews the lease of `owner`, if given. Takes over the jobs of dead workers if a check is due, or if the call
-   * `goesOn` with those that the previous call left; not if `checkMs` is 0.
+   * Renews the lease of `owner`, if given, or begins one of `nextOwner` in its place. Takes over the jobs of dead
+   * workers if a check is due, or if the call `goesOn` with those that the previous call left; not if `checkMs` is 0.
    */
   watch: (
     partition: number,
-    watch: { owner: string | undefined; checkMs: number; maxChecks: number; limit: number; goesOn: boolean },
+    watch: {
+      owner: string | undefined;
+      nextOwner: string;
+      checkMs: number;
+      maxChecks: number;
+      limit: number;
+      goesOn: boolean;
+    },
   ) => Promise<Watched>;
   /** Resolves to the partitions in which a worker has or just had jobs. */
   findWatched: () => Promise<ReadonlySet<number>>;
@@ -64,8 +71,7 @@ export interface Claim {
 }
 
 interface Lease {
-  owner: string;
-  /** Increased whenever jobs that were taken before may be lost. */
+  /** Increased whenever jobs that were taken before may be lost. The name of the owner ends with it. */
   epoch: number;
   /** The time until which this process relies on its last renewal, by each clock. */
   untilMs: number[];
@@ -80,6 +86,7 @@ export class Leases {
   readonly #options: LeasesOptions;
   readonly #clocks: readonly (() => number)[];
   readonly #all: Lease[];
+  readonly #id = randomBytes(9).toString('base64url');
   /** The number of the next token. */
   #number = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -90,7 +97,6 @@ export class Leases {
     this.#options = options;
     this.#clocks = options.clocks ?? [() => performance.now(), Date.now];
     this.#all = Array.from({ length: options.partitions }, () => ({
-      owner: newOwner(),
       epoch: 0,
       untilMs: [],
       quietUntilMs: Number.NEGATIVE_INFINITY,
@@ -116,7 +122,7 @@ export class Leases {
   newToken(partition: number, mayTakeNone = false): string {
     const lease = this.#leaseOf(partition);
     if (!mayTakeNone) lease.isUsed = true;
-    return `${lease.owner}:${this.#number++}`;
+    return `${this.#ownerIn(lease.epoch)}:${this.#number++}`;
   }
 
   isSure(partition: number): boolean {
@@ -133,7 +139,7 @@ export class Leases {
   /** The claim on a job. To be called as soon as it was taken with a token. */
   claim(partition: number, token: string): Claim {
     const lease = this.#leaseOf(partition);
-    const epoch = token.startsWith(lease.owner) ? lease.epoch : undefined;
+    const epoch = token.startsWith(`${this.#ownerIn(lease.epoch)}:`) ? lease.epoch : undefined;
     return {
       isSure: () => lease.epoch === epoch && this.#isSure(lease),
       confirm: async () => {
@@ -147,6 +153,10 @@ export class Leases {
     const lease = this.#all[partition];
     if (!lease) throw new RangeError(`No partition ${partition}: there are ${this.#all.length}`);
     return lease;
+  }
+
+  #ownerIn(epoch: number): string {
+    return `${this.#id}.${epoch}`;
   }
 
   #isSure({ untilMs }: Lease): boolean {
@@ -191,29 +201,26 @@ export class Leases {
   async #renew(partition: number, isRenewal: boolean, goesOn = false): Promise<void> {
     const { watch, renewMs, onTakenOver } = this.#options;
     const lease = this.#leaseOf(partition);
-    const { owner } = lease;
+    const { epoch } = lease;
     const sentAt = this.#readClocks();
     const [nowMs = 0] = sentAt;
     const checkMs = nowMs < lease.quietUntilMs ? 0 : Math.round(renewMs * CHECK_SHARE);
     const beQuiet = () => {
       lease.quietUntilMs = (this.#readClocks()[0] ?? 0) + QUIET_SHARE * renewMs;
     };
-    const request = { owner: isRenewal ? owner : undefined, checkMs, maxChecks: MAX_CHECKS, limit: PUT_BACK_AT_ONCE };
-    const watched = await watch(partition, { ...request, goesOn }).catch((error: unknown) => {
+    const owner = isRenewal ? this.#ownerIn(epoch) : undefined;
+    const nextOwner = this.#ownerIn(epoch + 1);
+    const limits = { checkMs, maxChecks: MAX_CHECKS, limit: PUT_BACK_AT_ONCE };
+    const watched = await watch(partition, { owner, nextOwner, ...limits, goesOn }).catch((error: unknown) => {
       beQuiet();
       throw error;
     });
     if ((this.#readClocks()[0] ?? 0) - nowMs > renewMs) beQuiet();
-    if (isRenewal && lease.owner === owner) {
+    if (isRenewal && lease.epoch === epoch) {
       if (watched.state !== 'renewed') lease.epoch += 1;
-      if (watched.state === 'dead') [lease.owner, lease.untilMs] = [newOwner(), []];
-      else lease.untilMs = sentAt.map((atMs) => atMs + RELY_SHARE * renewMs);
+      lease.untilMs = sentAt.map((atMs) => atMs + RELY_SHARE * renewMs);
     }
     if (watched.putBack > 0) onTakenOver(watched.putBack);
     if (watched.isMore) await this.#renew(partition, false, true);
   }
-}
-
-function newOwner(): string {
-  return randomBytes(9).toString('base64url');
 }

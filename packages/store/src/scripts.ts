@@ -39,7 +39,7 @@ export type {
 
 const trialKind = oneOf(['sent', 'waiting', 'over']);
 const triedNow = oneOf(['tried', ...TRY_NOW_REFUSALS]);
-const leaseState = oneOf(['renewed', 'new', 'dead']);
+const leaseState = oneOf(['renewed', 'lost']);
 const overdueOrNot = oneOf(['overdue', 'not_overdue', 'superseded']);
 
 /** What a script that takes jobs is told of the worker, and of the locks: see `ofWorker` in jobs.ts. */
@@ -80,7 +80,7 @@ export const scripts = {
     `maxAttempts? retentionMs:number ${OF_WORKER} ...successes(home id number attempt endedAtMs expiresAtMs response? responsesUntilMs? jobId token nextToken? laneToken? parkedFirst?)`,
     recordedSuccesses,
   ),
-  watchWorkers: script('owner? checkMs:number maxChecks:number limit:number goesOn:flag', (reply) => {
+  watchWorkers: script('owner? nextOwner checkMs:number maxChecks:number limit:number goesOn:flag', (reply) => {
     const [state, putBack, isMore] = list(reply);
     return { state: state === '' ? undefined : leaseState(state), putBack: Number(putBack), isMore: isOne(isMore) };
   }),

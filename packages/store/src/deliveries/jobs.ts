@@ -118,13 +118,19 @@ export async function finishJob(
  * Renews the lease of a worker on its jobs in a partition, if there is an `owner`, and takes over the jobs of dead
  * workers: those that have not renewed their lease in `maxChecks` checks, of which there is at most one in `checkMs`
  * (0: none now). Puts back at most `limit` jobs, in a check or where it `goesOn` with what the last call left. `state`:
- * of the caller's lease; `new`: it had none, and jobs that it took before are lost; `dead`: it has none any more under
- * this owner.
+ * of the caller's lease; `lost`: it had none, so jobs that it took before are lost, and has one as `nextOwner` now.
  */
 export async function watchWorkers(
   store: Store,
   partition: number,
-  watch: { owner: string | undefined; checkMs: number; maxChecks: number; limit: number; goesOn: boolean },
+  watch: {
+    owner: string | undefined;
+    nextOwner: string;
+    checkMs: number;
+    maxChecks: number;
+    limit: number;
+    goesOn: boolean;
+  },
 ): Promise<ScriptResult<'watchWorkers'>> {
   return await runScript(store, 'watchWorkers', partitionPrefix(store, partition), watch);
 }

@@ -6,15 +6,17 @@
 -- most `limit` in one call; then it is removed. A call with `goesOn` puts back what the last call left; if none comes,
 -- the next check does. A call that makes no check reads only the caller's own count: if each of W workers read all,
 -- that would be W * W entries a second.
--- Returns {state of the caller's lease; jobs put back; 1 if more are left}. The state is 'renewed', 'new' (it had none:
--- its jobs from before are lost), 'dead', or '' without an `owner`.
+-- A caller without a lease, or whose lease is dead, gets one as `nextOwner`: sent again because the reply was lost, the
+-- script then says again that jobs taken as `owner` are lost.
+-- Returns {state of the caller's lease; jobs put back; 1 if more are left}. The state is 'renewed', 'lost' (it has one
+-- as `nextOwner` now), or '' without an `owner`.
 --@include each-active
 --@include put-back
 local state = ''
 if owner ~= '' then
   local checks = tonumber(call('HGET', KEY_WORKING, owner))
-  state = not checks and 'new' or checks < maxChecks and 'renewed' or 'dead'
-  if state ~= 'dead' then call('HSET', KEY_WORKING, owner, 0) end
+  state = checks and checks < maxChecks and 'renewed' or 'lost'
+  call('HSET', KEY_WORKING, state == 'lost' and nextOwner or owner, 0)
 end
 if checkMs == 0 then return {state, 0, 0} end
 
