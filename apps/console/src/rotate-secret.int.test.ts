@@ -7,7 +7,8 @@ import { store, subscribe } from '../../../packages/store/src/test-deliveries.ts
 import { sendTwice } from '../../../packages/store/src/test-send-twice.ts';
 import { rotateSecret } from './rotate-secret.ts';
 
-const secretBox = createSecretBox([Buffer.alloc(32, 1)]);
+const keys = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const;
+const secretBox = createSecretBox(keys);
 const rotate = (id: string) =>
   rotateSecret({ store, secretBox, clock: { now: Date.now } }, id, { operator: 'anna', overlapMs: 1_000 });
 const secretOf = async (id: string) => secretBox.open((await loadSubscriptions(store, [id]))[0]!.sealedSecret, id);
@@ -31,5 +32,15 @@ describe('a rotation', () => {
     const { secret, rotated } = await rotate(id);
     expect(await secretOf(id)).toBe(secret);
     expect(rotated).toMatchObject({ description: 'another', previousSealedSecret: first });
+  });
+  it('is made once, also if its reply is lost and a worker with another first key seals the secret again', async () => {
+    const { id } = await subscribe();
+    const worker = createSecretBox([keys[1], keys[0]]);
+    sendTwice(store, 'saveSubscription', async () => {
+      const reseal = (sealed: string) => worker.reseal(sealed, id) ?? '';
+      await changeSubscription(store, id, (now) => ({ ...now, sealedSecret: reseal(now.sealedSecret) }));
+    });
+    const { secret } = await rotate(id);
+    expect(await secretOf(id)).toBe(secret);
   });
 });

@@ -24,8 +24,9 @@ export async function rotateSecret(
     action: 'subscription.secret_rotated',
     next(now) {
       found ??= now;
-      // A first try has saved it, and its reply was lost.
-      if (now.sealedSecret === sealedSecret) return now;
+      const opens = secretBox.opens(now.sealedSecret, id);
+      // A first try has saved it, and its reply was lost. A worker may have sealed it again since.
+      if (opens && secretBox.open(now.sealedSecret, id) === secret) return now;
       if (now.secretRotatedAtMs !== found.secretRotatedAtMs)
         throw new AppError(
           'conflict',
@@ -33,7 +34,7 @@ export async function rotateSecret(
         );
       const rotatedAtMs = clock.now();
       // A secret that no key opens can't sign any more.
-      const overlaps = overlapMs > 0 && secretBox.opens(now.sealedSecret, id);
+      const overlaps = overlapMs > 0 && opens;
       return {
         ...now,
         sealedSecret,
