@@ -19,6 +19,7 @@ import {
   droppedNotices,
   giveUpLease,
   holdLease,
+  loadOthers,
   loadReplays,
   partitionsWithNotices,
   removeNotices,
@@ -251,7 +252,9 @@ function isRefusal(status: number): boolean {
 }
 
 async function noticeBody(store: Store, notice: Notice) {
-  const [replay] = notice.replayId === null ? [] : await loadReplays(store, [notice.replayId]);
+  const load = (ids: string[]) => loadReplays(store, ids);
+  // Without its counts if its record is gone, or can't be read.
+  const [replay] = notice.replayId === null ? [] : await loadOthers(load, [notice.replayId], []);
   return {
     id: notice.id,
     type: notice.type,
