@@ -122,7 +122,8 @@ async function askRedis(
   }
   // By the fields read, it must not be sent. The script holds the delivery unless they have changed; then reads again.
   if (!(await runScript(store, 'hold', prefix, delivery))) return await readAndBegin(store, job, nowMs, dueBeforeMs);
-  // Releases up to 0.2.0 have stored the event for `RETENTION` only.
+  // Releases up to 0.2.0 have stored the event for `RETENTION` only. And if a failover has lost the success of this
+  // delivery after it was reported, the end of the others has shortened the event's life.
   await keepEvent(store, next.event, next.createdAtMs + keptWhileUnfinishedMs(store));
   return { kind: 'held' };
 }

@@ -46,7 +46,7 @@ export async function releaseDeliveries(
     const released = await releaseTogether(store, { home, lane, subscriptionId, limit: atOnce, nowMs });
     if (released instanceof Error) throw released;
     const held = released.filter(({ isHeld }) => isHeld);
-    // Releases up to 0.2.0 have stored the events for `RETENTION` only.
+    // As where a worker holds a delivery: an event may have less time left (attempts.ts).
     await Promise.all(held.map(({ event }) => keepEvent(store, event, nowMs + keptWhileUnfinishedMs(store))));
     total += released.length - held.length;
     if (released.length < atOnce) break;

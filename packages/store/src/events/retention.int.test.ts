@@ -9,6 +9,7 @@ import {
   laneLength,
   partitionPrefix,
   pruneFinished,
+  shortenEvents,
   storeEvent,
 } from '../index.ts';
 import {
@@ -132,6 +133,27 @@ describe('retention', () => {
     // A held delivery ends after the retention, and can be replayed then.
     expect(await expiryOf(eventKey(sent))).toBeGreaterThan(time.nowMs + RETENTION);
   });
+  it.each(['is held', 'fails'])(
+    'keeps an event that was shortened for a success which a failover has lost, if the delivery %s then',
+    async (what) => {
+      const subscription = await subscribe();
+      const sent = event();
+      const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
+      const job = { deliveryId, generation: 0, subscriptionId: subscription.id, event: eventRef(sent) };
+      await shortenEvents(
+        store,
+        partitionOf(sent.id, store.partitions),
+        [{ event: job.event, count: 1, position: 0 }],
+        time.nowMs,
+      );
+      expect(await expiryOf(eventKey(sent))).toBe(time.nowMs + RETENTION_SUCCEEDED);
+      if (what === 'fails') await attempt(deliveryId, 1, failure);
+      else await changeSubscription(store, subscription.id, (now) => ({ ...now, status: 'paused' }));
+      if (what === 'is held') await begin(job);
+      expect(await loadOne(deliveryId)).toMatchObject({ status: what === 'fails' ? 'failed' : 'held' });
+      expect(await expiryOf(eventKey(sent))).toBeGreaterThanOrEqual(time.nowMs + RETENTION + DAY_MS);
+    },
+  );
   it('prunes index entries whose delivery has expired, and keeps the others', async () => {
     const subscription = await subscribe();
     const [gone] = await deliver([subscription.id]);
