@@ -140,8 +140,10 @@ function updateRoute(api: Api, context: ConsoleContext): void {
           if (patch.url !== undefined) checkAddress(context, url, environment);
           else if (patch.environment !== undefined) checkAddress(context, url, environment, 'environment');
           const patched = { ...now, url, environment, description, eventTypes: patch.event_types ?? now.eventTypes };
-          urlChanged = url !== now.url;
-          return urlChanged ? nextAddressState({ ...patched, lastValidation: null }, { kind: 'url_changed' }) : patched;
+          if (url === now.url) return patched;
+          // It stays so: if the reply of a first try was lost, the second one may find the new url.
+          urlChanged = true;
+          return nextAddressState({ ...patched, lastValidation: null }, { kind: 'url_changed' });
         },
         detail: differences,
       });
