@@ -137,6 +137,24 @@ describe('slots of slow addresses', () => {
     expect(countOf('slow-50')).toBe(1);
     expect(slots.release(next!, false, 1)).toEqual([{ subscriptionId: 'slow-49', deliveries: 1 }]);
   });
+  it('go to the next ones at each end until nothing is parked, also once they respond quickly again', () => {
+    const slow = names('slow', 300);
+    const parked = new Map(slow.map((id) => [id, 4]));
+    for (const id of slow) slots.presume(id, 'slow');
+    const inFlight = slow.flatMap((id) => acquireAll(id, { most: 1 }));
+    while (inFlight.length > 0) {
+      clock.advance(5);
+      const slot = inFlight.shift()!;
+      for (const { subscriptionId: id } of slots.release(slot, false, parked.get(slot.address.id)!)) {
+        if (!parked.get(id)) continue;
+        const acquired = acquireAll(id, { most: 1 });
+        if (acquired.length === 0) continue;
+        parked.set(id, parked.get(id)! - 1);
+        inFlight.push(...acquired);
+      }
+    }
+    expect([...parked].filter(([, left]) => left > 0)).toEqual([]);
+  });
   it('are limited as soon as an attempt in flight is slow, and no longer once the address responds quickly', () => {
     const stalled = acquireAll('a', { most: 3 });
     clock.advance(501);

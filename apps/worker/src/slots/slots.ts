@@ -237,7 +237,6 @@ export class Slots {
     const { address } = slot;
     if (!address.inFlight.has(slot)) return [];
     this.#limits.attemptOver();
-    const wasSlow = this.#limits.isSlow(address);
     address.inFlight.delete(slot);
     if (address.inFlight.size === 0) this.#busy.delete(address);
     const groups = slot.answered ? slot.groups.concat(slot.answered.groups) : slot.groups.slice();
@@ -252,7 +251,7 @@ export class Slots {
     this.#shortWaits.attemptEnded(groups);
     const capacities: Capacity[] = [];
     for (const group of groups) this.#addWoken(this.#waiting.wake(group), capacities);
-    if (wasSlow) this.#addWoken(this.#waiting.wakeSlow(), capacities);
+    this.#addWoken(this.#waiting.wakeSlow(), capacities);
     // If others have followed, their ends empty the lane: deliveries released now would only wait in the queue.
     const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));
@@ -279,15 +278,22 @@ export class Slots {
   #ownCapacity(address: Address, parked: number, othersWoken: boolean): number {
     const { free, waitsFor } = this.#limits.capacityOf(address);
     // Where slow addresses compete, each waits for its turn, or the first would keep its slots for ever.
-    if (waitsFor === 'turn') {
-      if (address.inFlight.size === 0) this.#waiting.add(address, undefined);
-      return 0;
-    }
-    const own = othersWoken ? 0 : Math.min(parked, this.#freeOf(address, free));
+    const waitsForTurn = othersWoken || waitsFor === 'turn';
+    const own = waitsForTurn ? 0 : Math.min(parked, this.#freeOf(address, free));
     if (own <= 0 && address.inFlight.size === 0) {
-      this.#waiting.add(address, this.#refusalOf(address)?.group ?? hostAndIpOf(address)[0] ?? this.#all);
+      const refusal = this.#refusalOf(address);
+      this.#waiting.add(address, refusal ? refusal.group : this.#afterOthers(address));
     }
     return own;
+  }
+
+  /**
+   * Where an address that has room waits while others go first: at its host or IP if attempts are in flight there, since
+   * only their ends would wake it; otherwise among slow addresses (undefined), or for any attempt.
+   */
+  #afterOthers(address: Address): Group | undefined {
+    const shared = hostAndIpOf(address).find(({ inFlight }) => inFlight.size > 0);
+    return shared ?? (this.#limits.isSlow(address) ? undefined : this.#all);
   }
 
   /**

@@ -52,7 +52,7 @@ export class WaitingAddresses {
     return this.#wake(group.waiting, group);
   }
 
-  /** The same for the slow addresses that compete for slots, after an attempt to one of them. */
+  /** The same for the slow addresses that compete for slots. */
   wakeSlow(): readonly string[] {
     return this.#wake(this.#line, this.#options.all);
   }
@@ -66,14 +66,14 @@ export class WaitingAddresses {
       if (ids.length >= MAX_WOKEN) break;
       const address = addressOf(id);
       if (ids.length >= limits.capacityIn(group, address)) {
-        // A slow address may have fewer slots than those that wait behind it.
-        if (!limits.isSlow(address) || ++passedOver > MAX_PASSED_OVER) break;
+        // A slow address may have fewer slots than those that wait behind it; those of the line have equally many.
+        if (waiting === this.#line || !limits.isSlow(address) || ++passedOver > MAX_PASSED_OVER) break;
         continue;
       }
       waiting.delete(id);
       const refusal = refusalOf(address);
       if (!refusal) ids.push(id);
-      else if (refusal.group?.waiting !== waiting) refusal.group?.waiting.add(id);
+      else (refusal.group?.waiting ?? this.#line).add(id);
     }
     return ids;
   }
