@@ -13,10 +13,10 @@ interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
 /** How long an address counts as without room after its host or IP had no slot for it. */
 const REFUSED_MS = 50;
 const MAX_REFUSED = 100;
-/** The most addresses remembered as waiting: for one host or IP, for any slot, and as slow addresses. */
-const MAX_WAITING = 1_000;
-/** The most slow addresses that wait for their turn. */
-const MAX_IN_LINE = 10_000;
+/** The most addresses remembered as waiting: for one host or IP, for any slot, or as slow addresses. */
+const MAX_WAITING = 10_000;
+/** The most slow addresses that count as waiting when shares are calculated: that goes through all of them. */
+const MAX_SHARING = 1_000;
 /** The most waiting addresses that an ending attempt wakes in each of its groups. */
 const MAX_WOKEN = 5;
 /** The most slow addresses without room that it passes over. */
@@ -39,9 +39,9 @@ export class WaitingAddresses {
     const { all, waitingSlow, limits, now } = this.#options;
     address.refusedAtMs = now();
     if (limits.isSlow(address)) {
-      if (waitingSlow.size < MAX_WAITING) waitingSlow.add(address);
+      if (waitingSlow.size < MAX_SHARING) waitingSlow.add(address);
       // One with an attempt in flight could not be woken, and waits from the end of that.
-      if (!group && address.inFlight.size === 0 && this.#line.size < MAX_IN_LINE) this.#line.add(address.id);
+      if (!group && address.inFlight.size === 0 && this.#line.size < MAX_WAITING) this.#line.add(address.id);
     }
     if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
     if (group && group !== all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
