@@ -2,7 +2,7 @@
  * Counts the deliveries that were released, or are being taken, for free slots of this process and have not come yet:
  * no others may be released for the same slots.
  */
-import type { Address, Slot } from './slot-groups.ts';
+import { type Address, type Group, hostAndIpOf, type Slot } from './slot-groups.ts';
 
 /** After this, a released delivery has come back as a job, or another worker has it, or it waits behind others. */
 const RELEASED_MS = 100;
@@ -11,6 +11,8 @@ const MAX_FURTHER = 3;
 
 export class ReleasedDeliveries {
   readonly #now: () => number;
+  /** The addresses that they belong to. */
+  readonly #addresses = new Set<Address>();
   /** Deliveries that are being taken beyond the one for each attempt that ends. */
   #further = 0;
 
@@ -23,11 +25,23 @@ export class ReleasedDeliveries {
     return this.#now() - address.releasedAtMs < RELEASED_MS ? address.released : 0;
   }
 
+  /** The same for all addresses, or for those of a host or an IP. */
+  countIn(group: Group, all: Group): number {
+    let deliveries = 0;
+    for (const address of this.#addresses) {
+      const released = this.count(address);
+      if (released === 0) this.#addresses.delete(address);
+      else if (group === all || hostAndIpOf(address).includes(group)) deliveries += released;
+    }
+    return deliveries;
+  }
+
   add(address: Address, deliveries: number): void {
     if (deliveries === 0) return;
     const before = this.count(address);
     if (before === 0) address.releasedAtMs = this.#now();
     address.released = before + deliveries;
+    this.#addresses.add(address);
   }
 
   /** A job of an address has come, perhaps that of a released one. */

@@ -165,6 +165,17 @@ describe('slots of slow addresses', () => {
     expect(countOf('slow-50')).toBe(1);
     expect(slots.release(next!, false, 1)).toEqual([{ subscriptionId: 'slow-49', deliveries: 1 }]);
   });
+  it('are given to no more than there are when many attempts end at once, and a moment later also to others', () => {
+    const slow = names('slow', 300);
+    for (const id of slow) slots.presume(id, 'slow');
+    const inFlight = slow.flatMap((id) => acquireAll(id, { most: 1 }));
+    clock.advance(8_000);
+    const released = inFlight.slice(1).flatMap((slot) => slots.release(slot, true, 0));
+    expect(released.map(({ subscriptionId }) => subscriptionId)).toEqual(slow.slice(50, 99));
+    // Another worker has taken them.
+    clock.advance(100);
+    expect(slots.release(inFlight[0]!, true, 0)).toHaveLength(5);
+  });
   it('go to the next ones at each end until nothing is parked, also once they respond quickly again', () => {
     const slow = names('slow', 300);
     for (const id of slow) slots.presume(id, 'slow');

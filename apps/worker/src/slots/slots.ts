@@ -92,6 +92,7 @@ export class Slots {
       limits: this.#limits,
       now: options.now,
       addressOf: (id) => this.#addressOf(id),
+      releasedIn: (group) => this.#released.countIn(group, this.#all),
       refusalOf: (address) => this.#refusalOf(address),
     });
     this.#shortWaits = new ShortWaits({
@@ -288,8 +289,8 @@ export class Slots {
   }
 
   /**
-   * Where an address that has room waits while others go first: at its host or IP if attempts are in flight there, since
-   * only their ends would wake it; otherwise among slow addresses (undefined), or for any attempt.
+   * Where an address that has room waits while others go first: at its host or IP if attempts are in flight there,
+   * since only their ends would wake it; otherwise among slow addresses (undefined), or for any attempt.
    */
   #afterOthers(address: Address): Group | undefined {
     const shared = hostAndIpOf(address).find(({ inFlight }) => inFlight.size > 0);

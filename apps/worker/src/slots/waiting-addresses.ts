@@ -6,6 +6,8 @@ interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
   limits: SlotLimits;
   now: () => number;
   addressOf: (subscriptionId: string) => Address;
+  /** How many deliveries were released a moment ago and will need slots of a group. */
+  releasedIn: (group: Group) => number;
   /** Why an address gets no slot now; undefined if it gets one. `group`: where an attempt has to end first. */
   refusalOf: (address: Address) => { group: Group | undefined } | undefined;
 }
@@ -47,7 +49,10 @@ export class WaitingAddresses {
     if (group && group !== all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
   }
 
-  /** Removes and returns the addresses that have waited longest for a group and can acquire a slot now. */
+  /**
+   * Removes and returns the addresses that have waited longest for a group and can acquire a slot now: one in any case,
+   * since another worker may take what was released a moment ago; more if there are slots for that and for them.
+   */
   wake(group: Group): readonly string[] {
     return this.#wake(group.waiting, group);
   }
@@ -59,13 +64,15 @@ export class WaitingAddresses {
 
   #wake(waiting: Set<string>, group: Group): readonly string[] {
     if (waiting.size === 0) return NOBODY;
-    const { limits, addressOf, refusalOf } = this.#options;
+    const { limits, addressOf, releasedIn, refusalOf } = this.#options;
     const ids: string[] = [];
+    const released = releasedIn(group);
     let passedOver = 0;
     for (const id of waiting) {
       if (ids.length >= MAX_WOKEN) break;
       const address = addressOf(id);
-      if (ids.length >= limits.capacityIn(group, address)) {
+      const used = ids.length === 0 ? 0 : ids.length + released;
+      if (used >= limits.capacityIn(group, address)) {
         // A slow address may have fewer slots than those that wait behind it; those of the line have equally many.
         if (waiting === this.#line || !limits.isSlow(address) || ++passedOver > MAX_PASSED_OVER) break;
         continue;
