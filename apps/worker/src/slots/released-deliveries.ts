@@ -11,7 +11,7 @@ const MAX_FURTHER = 3;
 
 export class ReleasedDeliveries {
   readonly #now: () => number;
-  /** The addresses that they belong to. */
+  /** The addresses that they belong to, oldest release first. */
   readonly #addresses = new Set<Address>();
   /** Deliveries that are being taken beyond the one for each attempt that ends. */
   #further = 0;
@@ -39,9 +39,16 @@ export class ReleasedDeliveries {
   add(address: Address, deliveries: number): void {
     if (deliveries === 0) return;
     const before = this.count(address);
-    if (before === 0) address.releasedAtMs = this.#now();
+    if (before === 0) {
+      address.releasedAtMs = this.#now();
+      this.#addresses.delete(address);
+      this.#addresses.add(address);
+    }
     address.released = before + deliveries;
-    this.#addresses.add(address);
+    for (const oldest of this.#addresses) {
+      if (this.count(oldest) > 0) break;
+      this.#addresses.delete(oldest);
+    }
   }
 
   /** A job of an address has come, perhaps that of a released one. */
