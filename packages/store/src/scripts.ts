@@ -230,6 +230,8 @@ export const scripts = {
 
 type Scripts = typeof scripts;
 export type ScriptName = keyof Scripts;
+/** What a caller passes to a script. */
+export type ScriptValues<N extends ScriptName> = Values<Scripts[N]['declaration']>;
 export type ScriptResult<N extends ScriptName> = ReturnType<Scripts[N]['decode']>;
 
 /** A record as a list of fields and values, for a hash. */
@@ -274,7 +276,7 @@ export async function runScript<N extends ScriptName>(
   store: { redis: Redis | Cluster; format?: StoredFormat },
   name: N,
   prefix: string,
-  values: Values<Scripts[N]['declaration']>,
+  values: ScriptValues<N>,
 ): Promise<ScriptResult<N>> {
   const script: Script<Scripts[N]['declaration'], unknown> = scripts[name];
   const commands = store.redis as unknown as Record<string, (...args: (string | number)[]) => Promise<unknown>>;

@@ -28,11 +28,8 @@ export class ReleasedDeliveries {
   /** The same for all addresses, or for those of a host or an IP. */
   countIn(group: Group, all: Group): number {
     let deliveries = 0;
-    for (const address of this.#addresses) {
-      const released = this.count(address);
-      if (released === 0) this.#addresses.delete(address);
-      else if (group === all || hostAndIpOf(address).includes(group)) deliveries += released;
-    }
+    for (const address of this.#addresses)
+      if (group === all || hostAndIpOf(address).includes(group)) deliveries += this.count(address);
     return deliveries;
   }
 

@@ -36,7 +36,10 @@ export class WaitingAddresses {
     this.#options = options;
   }
 
-  /** An address has no slot until an attempt ends in the group (undefined: at the address itself). */
+  /**
+   * An address has no slot until an attempt ends in the group. Undefined: until one to the address itself ends, or, if
+   * it is slow and has none in flight, until its turn comes.
+   */
   add(address: Address, group: Group | undefined): void {
     const { all, waitingSlow, limits, now } = this.#options;
     address.refusedAtMs = now();

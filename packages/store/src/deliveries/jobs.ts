@@ -12,7 +12,7 @@ import { DELIVERY_PLACES } from '../constants.ts';
 import { partitionPrefix } from '../keys.ts';
 import { withCircuitBreaker } from '../redis/circuit-breaker.ts';
 import { writeAtOnce } from '../redis/join-writes.ts';
-import { type FoundJob, runScript, type ScriptResult } from '../scripts.ts';
+import { type FoundJob, runScript, type ScriptResult, type ScriptValues } from '../scripts.ts';
 import type { Store } from '../store.ts';
 
 /** What a script that takes jobs has to know of the worker. */
@@ -123,14 +123,7 @@ export async function finishJob(
 export async function watchWorkers(
   store: Store,
   partition: number,
-  watch: {
-    owner: string | undefined;
-    nextOwner: string;
-    checkMs: number;
-    maxChecks: number;
-    limit: number;
-    goesOn: boolean;
-  },
+  watch: ScriptValues<'watchWorkers'>,
 ): Promise<ScriptResult<'watchWorkers'>> {
   return await runScript(store, 'watchWorkers', partitionPrefix(store, partition), watch);
 }
