@@ -116,20 +116,26 @@ export async function openVisit(
     /** The mark of data that are not refreshed any more. */
     staleMark,
     /**
-     * Stops the clock of the page, which has to be installed, when `call` has been answered since and no call is under
-     * way. Returns its time, which then passes only with `page.clock.runFor`: however slow this machine is, the page
-     * has no more time than the test gives it.
+     * Stops the clock of the page, which has to be installed, when `call` has been made and answered since and no call
+     * is under way. Returns its time, which then passes only with `page.clock.runFor`: however slow this machine is, the
+     * page has no more time than the test gives it.
      */
     async stopClock(call: string): Promise<number> {
       // What marks data is loaded after the rest of the page.
       await page.locator('main > div > [role="status"]').waitFor({ state: 'attached' });
       // The clock runs until this call arrives, and can't be set back.
       await page.clock.pauseAt((await page.evaluate(() => Date.now())) + CLOCK_JUMP_MS);
+      // Calls made before the jump took all of it by the page's clock. Once a later call is seen, they all are.
+      const seen = page.waitForEvent('requestfinished', (request) => request.url().endsWith('/healthz'));
+      await Promise.all([seen, readAll(page)]);
+      await eventually('no call under way', () => underWay.size === 0);
       const before = answered.length;
       await eventually('the page to be up to date', async () => {
         await page.clock.runFor(250);
         await eventually('all answers', () => underWay.size === 0);
-        return answered.slice(before).some((url) => url.includes(call)) && !(await staleMark.isVisible());
+        // The first answer may be one to the retry of a call that the jump ended.
+        const since = answered.slice(before).filter((url) => url.includes(call));
+        return new Set(since).size < since.length && !(await staleMark.isVisible());
       });
       await readAll(page);
       return await page.evaluate(() => Date.now());

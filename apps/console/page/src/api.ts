@@ -31,7 +31,7 @@ const STORAGE_AWAY = 'unavailable';
 export const isStorageAway = (error: Error): boolean => error instanceof ApiError && error.code === STORAGE_AWAY;
 
 /** After this time without an answer a read is given up. */
-const READ_TIMEOUT_MS = 10_000;
+export const READ_TIMEOUT_MS = 10_000;
 
 /** The path at which operators sign in: there, 401 is about a token. */
 const SESSION_PATH = '/v1/session';

@@ -2,13 +2,13 @@
 import { Box, Paper, Text } from '@mantine/core';
 import { type Query, type QueryCache, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
-import { isAnswer } from '../api.ts';
+import { isAnswer, READ_TIMEOUT_MS } from '../api.ts';
 import { byConsole } from '../clock.ts';
 import { Instant } from './time.tsx';
 
 /**
  * Data that is due every 2 s and older than this is stale. With the interval of the checks, it is marked within 3 s. On
- * a slow network the mark would come and go, so the time that the last answer took is added.
+ * a slow network the mark would come and go, so the time that the last answer took is added, at most that of one call.
  */
 const STALE_MS = 2_750;
 const CHECK_MS = 250;
@@ -40,7 +40,8 @@ export function Freshness() {
       const atMs = performance.now();
       if (event.action.type === 'fetch') askedAtMs.set(event.query, atMs);
       if (event.action.type !== 'success') return;
-      answers.set(event.query, { atMs, tookMs: atMs - (askedAtMs.get(event.query) ?? atMs) });
+      const tookMs = atMs - (askedAtMs.get(event.query) ?? atMs);
+      answers.set(event.query, { atMs, tookMs: Math.min(tookMs, READ_TIMEOUT_MS) });
       askedAtMs.delete(event.query);
     });
     const check = () => {
