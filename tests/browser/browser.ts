@@ -117,8 +117,8 @@ export async function openVisit(
     staleMark,
     /**
      * Stops the clock of the page, which has to be installed, when `call` has been made and answered since and no call
-     * is under way. Returns its time, which then passes only with `page.clock.runFor`: however slow this machine is, the
-     * page has no more time than the test gives it.
+     * is under way. Returns its time, which then passes only with `page.clock.runFor`: however slow this machine is,
+     * the page has no more time than the test gives it.
      */
     async stopClock(call: string): Promise<number> {
       // What marks data is loaded after the rest of the page.
