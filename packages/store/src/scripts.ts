@@ -115,7 +115,7 @@ export const scripts = {
     (reply) => (reply === -1 ? { isSaved: false } : { isSaved: true, isTopicChange: isOne(list(reply)[1]) }),
   ),
   deleteSubscription: script(
-    'id deletion topicsStep:number nowMs retentionMs:number auditEntry:audit ...rankings(key)',
+    'id createdAtMs? deletion topicsStep:number nowMs retentionMs:number auditEntry:audit ...rankings(key)',
     isOne,
   ),
   clearDeleted: script('id deletion? lifeMs', nothing),

@@ -6,9 +6,11 @@ import {
   cancelErasure,
   cancelReplay,
   changeSubscription,
+  clearDeletedSubscription,
   confirmErasure,
   continueReplay,
   deleteSubscription,
+  deletionOf,
   listAudit,
   loadErasures,
   loadSubscriptions,
@@ -60,11 +62,24 @@ it('a new subscription whose script is sent again is saved', async () => {
   await subscribe();
 });
 
-it('a deletion that is sent again has deleted the subscription', async () => {
-  const { id } = await subscribe();
-  sendTwice(store, 'deleteSubscription');
-  expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(true);
-  expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(false);
+describe('a deletion that is sent again', () => {
+  it('has deleted the subscription', async () => {
+    const { id } = await subscribe();
+    sendTwice(store, 'deleteSubscription');
+    expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(true);
+    expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(false);
+  });
+  it('leaves the one that was created again under its key in between', async () => {
+    const { id } = await subscribe({ key: 'key' });
+    sendTwice(store, 'deleteSubscription', async () => {
+      await clearDeletedSubscription(store, id, await deletionOf(store, id));
+      time.nowMs += 1;
+      await subscribe({ id, key: 'key', createdAtMs: time.nowMs });
+    });
+    expect(await deleteSubscription(store, id, time.nowMs, { operator: anna })).toBe(true);
+    expect(await loadSubscriptions(store, [id])).toMatchObject([{ id, createdAtMs: time.nowMs }]);
+    expect((await listAudit(store, { target: id }, { limit: 9 }, time.nowMs)).items).toHaveLength(1);
+  });
 });
 
 describe('an attempt whose record is sent again', () => {

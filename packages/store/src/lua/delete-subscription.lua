@@ -1,13 +1,15 @@
 -- Marks a subscription as deleted and removes it from all indexes and `rankings`; maintenance ends its deliveries. It
 -- is one script so that no event matches a subscription that is half deleted. `deletion` identifies this call: sent
--- again because the reply was lost, it changes nothing and returns 1. Returns 1, or 0 if there is no such subscription.
+-- again because the reply was lost, it changes nothing and returns 1, also if the subscription was created again under
+-- its key in between, at another time than `createdAtMs`. Returns 1, or 0 if there is no such subscription.
 --@include audit
 --@include announce
 
 local key = KEY_SUBSCRIPTION .. id
-local old = call('HMGET', key, 'status', 'topics', 'deletion')
+local old = call('HMGET', key, 'status', 'topics', 'deletion', 'created_at')
 if old[3] == deletion then return 1 end
 if not old[1] or old[1] == DELETED then return 0 end
+if (old[4] or '') ~= createdAtMs then return 1 end
 call('SADD', KEY_CLOSING, id)
 call('DEL', key)
 call('HSET', key, 'status', DELETED, 'deletion', deletion)

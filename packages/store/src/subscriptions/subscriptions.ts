@@ -199,8 +199,10 @@ export async function deleteSubscription(
 ): Promise<boolean> {
   const prefix = prefixOfSubscription(store, id);
   await checkAllReply(store);
+  const createdAtMs = await store.redis.hget(subscriptionKey(prefix, id), 'created_at');
   const isDeleted = await runScript(store, 'deleteSubscription', prefix, {
     id,
+    createdAtMs: createdAtMs ?? undefined,
     deletion: randomUUID(),
     topicsStep: topicsStep(),
     nowMs,
