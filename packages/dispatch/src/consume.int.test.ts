@@ -776,6 +776,10 @@ describe('BullMQ', () => {
       await jobQueues.all[0]!.setGlobalConcurrency(1);
       nowMs += 1_000;
     }
+    // Sent again because the reply was lost.
+    await redis.del(key('marker'));
+    await expect(endings.settle(0, 'two', 'token', outcome)).rejects.toMatchObject({ code: ErrorCode.JobLockNotExist });
+    expect(await marker()).toBe('0');
     await endings.close();
     expect(errors).toEqual([]);
   });

@@ -53,8 +53,12 @@ export function createEndings(options: EndingsOptions) {
     },
     /** Ends a locked job with any outcome but `done`. If the lock is lost, throws an error that `isJobGone` matches. */
     async settle(partition: number, jobId: string, token: string, outcome: KeptOutcome): Promise<void> {
-      await moveJob(backendOf(partition), jobId, token, outcome);
-      await wakeIfLimited(partition);
+      try {
+        await moveJob(backendOf(partition), jobId, token, outcome);
+      } finally {
+        // Also after an error: a first try whose reply was lost may have ended the job.
+        await wakeIfLimited(partition);
+      }
     },
     wakeIfLimited,
     extendLocks: (partition: number, jobIds: string[], tokens: string[]) =>
