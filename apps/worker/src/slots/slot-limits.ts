@@ -87,15 +87,13 @@ export class SlotLimits {
     const own = address.inFlight.size;
     const ownFree = this.#ownFreeOf(address);
     if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
-    const inFlight = this.#state.all.inFlight.size;
-    const totalFree = this.#options.total - inFlight;
     if (this.isSlow(address)) {
       const slow = this.#countSlow();
-      const unreserved = this.#unreserved - slow.slots - this.#furtherSlots();
-      const free = Math.min(totalFree, unreserved, this.#slowFreeOf(address, slow));
+      const free = Math.min(this.#freeForSlow(slow), this.#slowFreeOf(address, slow));
       return { free, waitsFor: slow.slots + slow.count > this.#slow ? 'turn' : 'own' };
     }
-    const free = Math.min(ownFree, totalFree);
+    const inFlight = this.#state.all.inFlight.size;
+    const free = Math.min(ownFree, this.#options.total - inFlight);
     // The address fits even if all attempts in flight were further ones: no need to count those.
     if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
     const first = own === 0 && this.#isKnown(address) ? 1 : 0;
@@ -111,9 +109,10 @@ export class SlotLimits {
     if (isStalled(all, nowMs) && this.#countSlow().slots > this.#unreserved) this.#hungAtMs = nowMs;
   }
 
-  /** How many more slots of a host or an IP (or of all) the address may acquire. */
+  /** How many more slots of a host or an IP (or of all) are free for addresses like this one. */
   capacityIn(group: Group, address: Address): number {
-    if (group === this.#state.all) return this.capacityOf(address).free;
+    if (group === this.#state.all)
+      return this.isSlow(address) ? this.#freeForSlow(this.#countSlow()) : this.capacityOf(address).free;
     const nowMs = this.#options.now();
     if (this.countsAsFast(address, group, nowMs)) return this.#fastHost - group.inFlight.size;
     let others = 0;
@@ -180,6 +179,12 @@ export class SlotLimits {
 
   #ownFreeOf(address: Address): number {
     return (address.failing > FAILING ? this.#failing : this.#options.perAddress) - address.inFlight.size;
+  }
+
+  /** How many more slots all slow addresses may have together. */
+  #freeForSlow({ slots }: SlowAddresses): number {
+    const totalFree = this.#options.total - this.#state.all.inFlight.size;
+    return Math.min(totalFree, this.#unreserved - slots - this.#furtherSlots(), this.#slow - slots);
   }
 
   /** How many more slots a slow address may have; negative if it has more than its share. */

@@ -169,7 +169,8 @@ describe('slots of slow addresses', () => {
     const slow = names('slow', 300);
     for (const id of slow) slots.presume(id, 'slow');
     const inFlight = slow.flatMap((id) => acquireAll(id, { most: 1 }));
-    clock.advance(8_000);
+    // The others were refused so lately that they count in the shares: each may have one slot.
+    clock.advance(4_000);
     const released = inFlight.slice(1).flatMap((slot) => slots.release(slot, true, 0));
     expect(released.map(({ subscriptionId }) => subscriptionId)).toEqual(slow.slice(50, 99));
     // Another worker has taken them.

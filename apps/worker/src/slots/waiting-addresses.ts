@@ -83,7 +83,9 @@ export class WaitingAddresses {
       waiting.delete(id);
       const refusal = refusalOf(address);
       if (!refusal) ids.push(id);
-      else (refusal.group?.waiting ?? this.#line).add(id);
+      else if (refusal.group) refusal.group.waiting.add(id);
+      // One with an attempt in flight waits from the end of that.
+      else if (address.inFlight.size === 0) this.#line.add(id);
     }
     return ids;
   }
