@@ -45,6 +45,11 @@ export interface Group {
   meanMs: number | undefined;
   /** Addresses that were refused here, longest wait first. */
   waiting: Set<string>;
+  /**
+   * The same for slow ones, which may have no slot where others have one. In the group of all attempts: those without
+   * an attempt in flight, which compete for the slots of slow addresses.
+   */
+  slowWaiting: Set<string>;
 }
 
 /** Weight of the latest attempt in the moving means. */
@@ -107,5 +112,5 @@ export function newAddress(id: string): Address {
 }
 
 export function newGroup(name: string): Group {
-  return { name, inFlight: new ActiveList(), meanMs: undefined, waiting: new Set() };
+  return { name, inFlight: new ActiveList(), meanMs: undefined, waiting: new Set(), slowWaiting: new Set() };
 }

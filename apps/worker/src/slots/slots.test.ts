@@ -113,6 +113,17 @@ describe('slots of slow addresses', () => {
     expect([slots.acquire('slow'), slots.acquire('other')]).toEqual([undefined, undefined]);
     expect(slots.release(busy[0]!, false, 100)).toContainEqual({ subscriptionId: 'other', deliveries: 1 });
   });
+  it('on one host, however many wait there, do not keep the others there from their turn', () => {
+    const host = 'shared.test';
+    const slow = names('slow', 50);
+    for (const id of slow) attempt(id, 8_000, { host });
+    for (const id of ['busy', 'other']) attempt(id, 200, { host });
+    const [busy] = acquireAll('busy', { most: 1, host });
+    const taken = slow.flatMap((id) => acquireAll(id, { most: 1, host }));
+    acquireAll('busy', { most: 9 - taken.length, host });
+    for (const id of [...slow.slice(taken.length), 'other']) expect(slots.acquire(id)).toBeUndefined();
+    expect(slots.release(busy!, false, 0)).toContainEqual({ subscriptionId: 'other', deliveries: 1 });
+  });
   it('are half of all slots, shared evenly; the rest is left to addresses that respond quickly', () => {
     const slow = names('slow', 20);
     for (const id of slow) attempt(id, 8_000);

@@ -198,7 +198,8 @@ export class Slots {
       address.sharedAtMs = nowMs;
       return { kind: 'share' };
     }
-    const othersWait = this.#all.waiting.size + (address.host?.waiting.size ?? 0) + (address.ip?.waiting.size ?? 0) > 0;
+    const waitThere = ({ waiting, slowWaiting }: Group) => waiting.size + slowWaiting.size > 0;
+    const othersWait = this.#all.waiting.size > 0 || hostAndIpOf(address).some(waitThere);
     if (othersWait || !this.#limits.isWithinShare(address)) return { kind: 'none' };
     if (room <= 0 || !this.#shortWaits.isEmpty()) return { kind: 'last' };
     return { kind: 'first', deliveries: 1 + this.#released.beginFurther(slot, room, this.#freeOf(address)) };
@@ -251,8 +252,10 @@ export class Slots {
     } else this.#released.add(address, jobs.length);
     this.#shortWaits.attemptEnded(groups);
     const capacities: Capacity[] = [];
-    for (const group of groups) this.#addWoken(this.#waiting.wake(group), capacities);
-    this.#addWoken(this.#waiting.wakeSlow(), capacities);
+    for (const group of groups) {
+      this.#addWoken(this.#waiting.wake(group), capacities);
+      this.#addWoken(this.#waiting.wakeSlow(group), capacities);
+    }
     // If others have followed, their ends empty the lane: deliveries released now would only wait in the queue.
     const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));

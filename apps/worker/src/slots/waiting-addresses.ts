@@ -19,18 +19,14 @@ const MAX_REFUSED = 100;
 const MAX_WAITING = 10_000;
 /** The most slow addresses that count as waiting when shares are calculated: that goes through all of them. */
 const MAX_SHARING = 1_000;
-/** The most waiting addresses that an ending attempt wakes in each of its groups. */
+/** The most waiting addresses, and slow ones, that an ending attempt wakes in each of its groups. */
 const MAX_WOKEN = 5;
-/** The most slow addresses without room that it passes over. */
-const MAX_PASSED_OVER = 20;
 const NOBODY: readonly string[] = [];
 
 export class WaitingAddresses {
   readonly #options: WaitingOptions;
   /** Addresses whose host or IP had no slot a moment ago. */
   readonly #refused = new Set<Address>();
-  /** Slow addresses without an attempt in flight that compete for the slots of slow ones, longest wait first. */
-  readonly #line = new Set<string>();
 
   constructor(options: WaitingOptions) {
     this.#options = options;
@@ -43,13 +39,19 @@ export class WaitingAddresses {
   add(address: Address, group: Group | undefined): void {
     const { all, waitingSlow, limits, now } = this.#options;
     address.refusedAtMs = now();
-    if (limits.isSlow(address)) {
-      if (waitingSlow.size < MAX_SHARING) waitingSlow.add(address);
-      // One with an attempt in flight could not be woken, and waits from the end of that.
-      if (!group && address.inFlight.size === 0 && this.#line.size < MAX_WAITING) this.#line.add(address.id);
-    }
-    if (group && group.waiting.size < MAX_WAITING) group.waiting.add(address.id);
+    if (limits.isSlow(address) && waitingSlow.size < MAX_SHARING) waitingSlow.add(address);
+    this.#addTo(group, address);
     if (group && group !== all && this.#refused.size < MAX_REFUSED) this.#refused.add(address);
+  }
+
+  #addTo(group: Group | undefined, address: Address): void {
+    const { all, limits } = this.#options;
+    const isSlow = limits.isSlow(address);
+    // One with an attempt in flight could not be woken, and waits from the end of that.
+    if (!group && (!isSlow || address.inFlight.size > 0)) return;
+    const { waiting, slowWaiting } = group ?? all;
+    const where = isSlow ? slowWaiting : waiting;
+    if (where.size < MAX_WAITING) where.add(address.id);
   }
 
   /**
@@ -60,9 +62,9 @@ export class WaitingAddresses {
     return this.#wake(group.waiting, group);
   }
 
-  /** The same for the slow addresses that compete for slots. */
-  wakeSlow(): readonly string[] {
-    return this.#wake(this.#line, this.#options.all);
+  /** The same for the slow ones. */
+  wakeSlow(group: Group): readonly string[] {
+    return this.#wake(group.slowWaiting, group);
   }
 
   #wake(waiting: Set<string>, group: Group): readonly string[] {
@@ -70,22 +72,21 @@ export class WaitingAddresses {
     const { limits, addressOf, releasedIn, refusalOf } = this.#options;
     const ids: string[] = [];
     const released = releasedIn(group);
-    let passedOver = 0;
     for (const id of waiting) {
       if (ids.length >= MAX_WOKEN) break;
       const address = addressOf(id);
-      const used = ids.length === 0 ? 0 : ids.length + released;
-      if (used >= limits.capacityIn(group, address)) {
-        // A slow address may have fewer slots than those that wait behind it; those of the line have equally many.
-        if (waiting === this.#line || !limits.isSlow(address) || ++passedOver > MAX_PASSED_OVER) break;
+      if (limits.isSlow(address) !== (waiting === group.slowWaiting)) {
+        // It has become slow, or fast, since it was refused.
+        waiting.delete(id);
+        this.#addTo(group, address);
         continue;
       }
+      const used = ids.length === 0 ? 0 : ids.length + released;
+      if (used >= limits.capacityIn(group, address)) break;
       waiting.delete(id);
       const refusal = refusalOf(address);
-      if (!refusal) ids.push(id);
-      else if (refusal.group) refusal.group.waiting.add(id);
-      // One with an attempt in flight waits from the end of that.
-      else if (address.inFlight.size === 0) this.#line.add(id);
+      if (refusal) this.#addTo(refusal.group, address);
+      else ids.push(id);
     }
     return ids;
   }
@@ -100,6 +101,6 @@ export class WaitingAddresses {
   /** An address has acquired a slot. */
   acquired(address: Address): void {
     this.#refused.delete(address);
-    this.#line.delete(address.id);
+    this.#options.all.slowWaiting.delete(address.id);
   }
 }
