@@ -1,6 +1,6 @@
 /** The notifier posts the notices of the partitions whose lease it holds, on a real Redis. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { DAY_MS, HOUR_MS, newReplayId, partitionOfId } from '@posthorn/core';
+import { DAY_MS, HOUR_MS, type NoticeType, newReplayId, partitionOfId } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
 import type { Sender, SendResult } from '@posthorn/sender';
 import { addOutageNotice, reportedDropped, waitingNotices } from '@posthorn/store';
@@ -44,8 +44,8 @@ function contextOf(send: Send, report: Report = {}): NoticeContext {
 }
 
 /** Adds a notice that is newer than the notifiers. */
-const addAfterBegin = () =>
-  store.redis.xadd(`${store.prefix}:{0}:notices`, `${begunAtMs + 1}-0`, 'k', 'outage.ended', 'at', begunAtMs);
+const addAfterBegin = (type: NoticeType = 'outage.ended', sequence = 0) =>
+  store.redis.xadd(`${store.prefix}:{0}:notices`, `${begunAtMs + 1}-${sequence}`, 'k', type, 'at', begunAtMs);
 
 /** One run of the service. */
 async function runOnce(send: Send, report?: Report, stopping = new AbortController().signal): Promise<void> {
@@ -185,6 +185,56 @@ it('posts a new one before those that waited when the process started, which may
   await addAfterBegin();
   await run(new AbortController().signal);
   expect(posted).toEqual([`ntc_0-${begunAtMs + 1}-0`]);
+});
+
+it('posts a pause before the failed deliveries of a large incident, and logs all of them at once', async () => {
+  for (let i = 0; i < 300; i++) await addAfterBegin('delivery.failed', i);
+  await addAfterBegin('subscription.failures', 300);
+  await addAfterBegin('subscription.paused', 301);
+  const logged: NoticeType[] = [];
+  const metrics = { notice: (type: NoticeType) => void logged.push(type), noticeGivenUp: () => undefined };
+  const posted: (string | undefined)[] = [];
+  const send: Send = async (_id, headers) => {
+    posted.push(headers['Service-Event']);
+    return 200;
+  };
+  const run = createNotifier(contextOf(send, { metrics }), [0]);
+  await run(new AbortController().signal);
+  expect(posted.indexOf('subscription.paused')).toBe(0);
+  expect(logged.slice(-2)).toEqual(['subscription.failures', 'subscription.paused']);
+  while ((await waiting()).length > 0) await run(new AbortController().signal);
+  expect(posted.filter((type) => type === 'subscription.paused')).toHaveLength(1);
+  expect(posted).toHaveLength(25 + 302);
+});
+
+it('only logs them where none is to be posted, as many as there are', async () => {
+  for (let i = 0; i < 300; i++) await addAfterBegin('delivery.failed', i);
+  let logged = 0;
+  const metrics = { notice: () => void logged++, noticeGivenUp: () => undefined };
+  await createNotifier(
+    { ...contextOf(async () => 200, { metrics }), to: undefined },
+    [0],
+  )(new AbortController().signal);
+  expect([logged, await waiting()]).toEqual([325, []]);
+});
+
+it('leaves those that it would post first to the process that has got the lease', async () => {
+  for (let i = 0; i < 30; i++) await addAfterBegin('subscription.paused', i);
+  const posted: string[] = [];
+  const run = createNotifier(
+    contextOf(async (id) => {
+      posted.push(id);
+      await store.redis.set(`${store.prefix}:{0}:notifier`, 'another');
+      return 200;
+    }),
+    [0],
+  );
+  for (let i = 0; i < 2; i++) await run(new AbortController().signal);
+  // The other process has posted them meanwhile.
+  await store.redis.del(`${store.prefix}:{0}:notices`, `${store.prefix}:{0}:notifier`);
+  await addAfterBegin('subscription.paused', 99);
+  await run(new AbortController().signal);
+  expect(posted).toHaveLength(11);
 });
 
 it('posts those of another partition while all of one are refused and due again', async () => {

@@ -48,6 +48,12 @@ const EVERY_MS = 1_000;
 /** Longer than a batch takes. The lease is renewed before each batch, and only while there are notices. */
 const LEASE_MS = 60_000;
 const BATCH = 10;
+/** Logging waits for no receiver, so it reads many at once. */
+const LOG_BATCH = 1_000;
+/** A large incident raises thousands of these. All others are posted before them. */
+const POSTED_LAST: readonly NoticeType[] = ['delivery.failed', 'subscription.failures'];
+/** Notices of a partition that are remembered to be posted first. Further ones are posted in order. */
+const MAX_POSTED_FIRST = 10_000;
 /** Notices that need no action: logged as info. */
 const GOOD_NEWS: readonly NoticeType[] = ['replay.done', 'outage.ended', 'subscription.recovered'];
 const MAX_BATCHES_PER_RUN = 20;
@@ -89,10 +95,12 @@ export function createNotifier(
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
+  /** Of each partition, new notices that this process has logged and posts before all others, oldest first. */
+  const first = new Map<number, WaitingNotice[]>();
   /** The last notice of each partition that this process has posted for the first time. */
   const tried = new Map<number, string>();
   /** Before the first one: the entries since this process began. An earlier one may have posted those before. */
-  const begun = String(context.clock.now());
+  const begunAtMs = context.clock.now();
   /** The entry of each partition after which the next batch of those begins; undefined: with the oldest. */
   const passed = new Map<number, string | undefined>();
   /** Until when nothing is posted. */
@@ -103,12 +111,20 @@ export function createNotifier(
 
   /** Logs new notices, whether or not they can be posted. Returns whether there may be more. */
   const logNew = async (partition: number): Promise<boolean> => {
-    const notices = await waitingNotices(store, partition, BATCH, { after: logged.get(partition) });
+    const notices = await waitingNotices(store, partition, LOG_BATCH, { after: logged.get(partition) });
     for (const notice of notices) {
       logNotice(context, notice);
       logged.set(partition, notice.entryId);
     }
-    return notices.length === BATCH;
+    if (context.to === undefined) {
+      const entryIds = notices.map(({ entryId }) => entryId);
+      await removeNotices(store, partition, entryIds);
+    } else {
+      const isNew = ({ entryId }: WaitingNotice) => Number.parseInt(entryId, 10) >= begunAtMs;
+      const some = notices.filter((notice) => isNew(notice) && !POSTED_LAST.includes(notice.type));
+      first.set(partition, [...(first.get(partition) ?? []), ...some].slice(0, MAX_POSTED_FIRST));
+    }
+    return notices.length === LOG_BATCH;
   };
 
   /**
@@ -127,13 +143,20 @@ export function createNotifier(
     throwRejections(results);
   };
   /**
-   * Posts the next batch: of logged notices that were not tried yet, oldest first, or else of all. So the refused ones,
-   * which may be many, hold up no new one. Returns whether there may be more.
+   * Posts the next batch: of those that are posted first, then of logged notices that were not tried yet, oldest first,
+   * or else of all. So neither the refused ones nor the failed deliveries of an incident, which may be many, hold up a
+   * new pause. Returns whether there may be more.
    */
   const post = async (partition: number): Promise<boolean> => {
     const batchOf = (after: string | undefined, upTo: string | undefined) =>
       upTo === undefined ? [] : waitingNotices(store, partition, BATCH, { after, upTo });
-    const fresh = await batchOf(tried.get(partition) ?? begun, logged.get(partition));
+    const ahead = first.get(partition)?.splice(0, BATCH) ?? [];
+    if (ahead.length > 0) {
+      // Those that are not accepted are tried again with all others.
+      await postBatch(partition, ahead);
+      return true;
+    }
+    const fresh = await batchOf(tried.get(partition) ?? String(begunAtMs), logged.get(partition));
     const newest = fresh.at(-1);
     if (newest) {
       tried.set(partition, newest.entryId);
@@ -150,11 +173,16 @@ export function createNotifier(
   const sendAll = async (partition: number, stopping: AbortSignal): Promise<void> => {
     if (stopping.aborted) return;
     if (context.isCutOff() && !canPost()) {
+      first.delete(partition);
       await giveUpLease(store, 'notifier', partition, holder);
       return;
     }
     const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
-    if (!(await hold())) return;
+    if (!(await hold())) {
+      // Another process posts them.
+      first.delete(partition);
+      return;
+    }
     await reportDropped(context, partition);
     await whileMore(() => logNew(partition));
     await whileMore(async () => !stopping.aborted && canPost() && (await post(partition)) && (await hold()));
@@ -164,10 +192,10 @@ export function createNotifier(
     const withNotices = await partitionsWithNotices(store);
     const some = partitions.filter((partition) => withNotices.has(partition));
     // Each run begins with another one: after a batch of which none is accepted, the others have to wait.
-    const first = runs++ % Math.max(1, some.length);
+    const start = runs++ % Math.max(1, some.length);
     // One after the other, since they share what `NOTICE_URL` can take. One whose master is away holds up none of the
     // others.
-    await eachInTurn([...some.slice(first), ...some.slice(0, first)], (partition) => sendAll(partition, stopping));
+    await eachInTurn([...some.slice(start), ...some.slice(0, start)], (partition) => sendAll(partition, stopping));
   };
 }
 
