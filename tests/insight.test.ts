@@ -159,6 +159,15 @@ describe('an address whose attempts fail', () => {
     expect(incidents[0].subscription_ids.sort()).toEqual(ids.sort());
     for (const item of problems.items) expect(item.incident).toBe(incidents[0].id);
   });
+  it('is counted with all others of an incident, however many they are', async () => {
+    const own = await ownWorld();
+    const nowMs = Date.now();
+    const many = Array.from({ length: 3_000 }, (_, i) => [nowMs + i, `sub_${i}`]);
+    await own.redis.zadd(`${own.prefix}:{0}:failing`, ...many.flat());
+    const { incidents } = (await own.operate('GET', '/v1/overview')).body;
+    expect(incidents).toMatchObject([{ addresses: 3_000, started_at: new Date(nowMs).toISOString() }]);
+    expect(incidents[0].subscription_ids).toHaveLength(250);
+  });
   it('belongs to an incident without an error or a host, if most of the others have another error or host', async () => {
     const own = await ownWorld({ env: { RETRY_DELAYS: '1h' } });
     const other = await ownReceiver((request, response) => {

@@ -19,8 +19,11 @@ import { instant } from './instant.ts';
 import { reasonOf } from './serialize.ts';
 
 const MAX_SHOWN = 50;
-/** The newest failing addresses, among which incidents are looked for. */
-const MAX_FAILING = 1_000;
+/**
+ * The newest failing addresses, among which incidents are looked for. With fewer, an incident of all customers would be
+ * counted in part. Reading so many takes Redis some milliseconds.
+ */
+const MAX_FAILING = 10_000;
 /** The failing addresses whose records are read: the worst of all. */
 const MAX_FAILING_READ = 200;
 /**
