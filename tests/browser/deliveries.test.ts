@@ -106,6 +106,44 @@ describe('the overview', () => {
     ])
       await page.getByRole('alert').getByText(text).waitFor();
   });
+  it('leads from an incident to what can be done: a resume where failures have paused addresses, or a replay', async () => {
+    const { page } = await signedIn();
+    const started_at = '2026-11-23T12:00:00.000Z';
+    const incident = { started_at, addresses: 3_000, subscription_ids: ['sub_1'], host: null, error_label: '503' };
+    const problem = {
+      subscription_id: 'sub_1',
+      url: 'https://one.example/',
+      description: '',
+      environment: 'both',
+      status: 'paused',
+      status_reason: 'consecutive_failures',
+      failing_since: started_at,
+      held: 1,
+      verdict: null,
+      error: null,
+      incident: 'inc_1',
+    } as const;
+    await showOverview(page, () => ({
+      incidents: ['inc_1', 'inc_2'].map((id) => ({ ...incident, id })),
+      problems: { total: 3_000, items: [problem] },
+    }));
+    const links = page.getByRole('alert').filter({ hasText: '3,000 addresses fail at once' }).getByRole('link');
+    await links.first().waitFor();
+    expect(await links.allTextContents()).toEqual([
+      'Once they respond again, resume what failures have paused',
+      'Replay what failed at the first 1',
+    ]);
+    await links.first().click();
+    await page.waitForURL('**/subscriptions?status=paused&sort=worst');
+  });
+  it('leads from many failed attempts to those that fail now', async () => {
+    const { page } = await signedIn();
+    const message = '76,123 of 76,988 attempts failed in the last 15 minutes';
+    await showOverview(page, () => ({ not_well: [{ kind: 'attempts', message }] }));
+    const alert = page.getByRole('alert').filter({ hasText: message });
+    await alert.getByRole('link', { name: 'Show what fails now, and why' }).click();
+    await page.waitForURL('**/tail?failed=true');
+  });
   it('keeps the order of the problems while the pointer is among them', async () => {
     const { page } = await signedIn();
     const base = {

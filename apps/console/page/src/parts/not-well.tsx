@@ -58,6 +58,17 @@ function ReasonAlert({ reason: { kind, message }, overview }: { reason: NotWell;
           PosthornClockSkew in docs/runbooks.md.
         </Warning>
       );
+    case 'attempts':
+      return (
+        <Warning title={title}>
+          What failed is retried. See PosthornAttemptsFailing in docs/runbooks.md.
+          <Box mt={4}>
+            <PageLink to="/tail?failed=true" c="inherit" underline="always">
+              Show what fails now, and why
+            </PageLink>
+          </Box>
+        </Warning>
+      );
     case 'pending':
       return <LongPending overview={overview} />;
     case 'memory':

@@ -36,7 +36,7 @@ export function Triage({ overview }: { overview: Overview }) {
     <>
       <NotWellAlerts overview={overview} />
       {incidents.map((incident) => (
-        <IncidentAlert key={incident.id} incident={incident} />
+        <IncidentAlert key={incident.id} incident={incident} hasPaused={hasPaused(incident, overview)} />
       ))}
       {problems.total > 0 && <Problems overview={overview} />}
     </>
@@ -52,7 +52,14 @@ function likelyCause({ host, error_label }: Incident): string {
     : 'They are on different hosts: probably our side.';
 }
 
-function IncidentAlert({ incident }: { incident: Incident }) {
+/** Whether failures have paused some of its addresses, as far as they are known. */
+function hasPaused({ id }: Incident, { problems }: Overview): boolean {
+  return problems.items.some(
+    ({ incident, status_reason }) => incident === id && status_reason === 'consecutive_failures',
+  );
+}
+
+function IncidentAlert({ incident, hasPaused }: { incident: Incident; hasPaused: boolean }) {
   const { addresses, subscription_ids: ids, started_at, error_label } = incident;
   const replayed = ids.slice(0, MAX_REPLAYED_ADDRESSES);
   const title = (
@@ -65,13 +72,20 @@ function IncidentAlert({ incident }: { incident: Incident }) {
       {likelyCause(incident)}
       {error_label !== null && ` Most of them: ${error_label}.`}
       <Box mt={4}>
-        <PageLink
-          to={`/replays?${replayed.map((id) => `subscription_id=${id}`).join('&')}`}
-          c="inherit"
-          underline="always"
-        >
-          Replay what failed at {replayed.length < addresses ? `the first ${replayed.length}` : 'them'}
-        </PageLink>
+        {hasPaused ? (
+          // What failed there can be replayed only once the address is active.
+          <PageLink to="/subscriptions?status=paused&sort=worst" c="inherit" underline="always">
+            Once they respond again, resume what failures have paused
+          </PageLink>
+        ) : (
+          <PageLink
+            to={`/replays?${replayed.map((id) => `subscription_id=${id}`).join('&')}`}
+            c="inherit"
+            underline="always"
+          >
+            Replay what failed at {replayed.length < addresses ? `the first ${replayed.length}` : 'them'}
+          </PageLink>
+        )}
       </Box>
     </Alert>
   );
