@@ -34,7 +34,7 @@ describe('all', () => {
     [
       'attempts',
       { hour: minutes([1_000, ...Array.from({ length: 14 }, () => 0)]) },
-      '1000 of 2425 attempts failed in the last 15 minutes',
+      '1,000 of 2,425 attempts failed in the last 15 minutes',
     ],
     ['pending', { pendingMs: 60_000 }, 'a delivery has waited 60 s for its first attempt'],
     ['memory', uses(0.86), 'Redis uses 86 % of its memory'],
@@ -61,11 +61,11 @@ describe('all', () => {
   });
 
   it('is not well while addresses fail, and names incidents after them', () => {
-    const problems = { total: 2, items: [] };
-    const incident = { id: 'i', started_at: '', addresses: 3, subscription_ids: [], error_label: null, host: null };
+    const problems = { total: 3_000, items: [] };
+    const incident = { id: 'i', started_at: '', addresses: 2_999, subscription_ids: [], error_label: null, host: null };
     expect(found({ triage: { problems, incidents: [incident] } })).toEqual([
-      { kind: 'addresses', message: '2 addresses fail or are paused' },
-      { kind: 'incident', message: '3 addresses began to fail at once' },
+      { kind: 'addresses', message: '3,000 addresses fail or are paused' },
+      { kind: 'incident', message: '2,999 addresses began to fail at once' },
     ]);
   });
 });

@@ -35,9 +35,12 @@ export function findNotWell({ refusal, triage, workers, isPaused, hour, pendingM
 
 function ofAddresses({ problems: { total }, incidents }: State['triage']): NotWell[] {
   const found = incidents.map(
-    ({ addresses }): NotWell => ({ kind: 'incident', message: `${addresses} addresses began to fail at once` }),
+    ({ addresses }): NotWell => ({
+      kind: 'incident',
+      message: `${countText(addresses)} addresses began to fail at once`,
+    }),
   );
-  const message = total === 1 ? '1 address fails or is paused' : `${total} addresses fail or are paused`;
+  const message = total === 1 ? '1 address fails or is paused' : `${countText(total)} addresses fail or are paused`;
   return total === 0 ? found : [{ kind: 'addresses', message }, ...found];
 }
 
@@ -63,7 +66,7 @@ function ofTraffic({ periods }: State['hour'], pendingMs: number): NotWell[] {
   const attempts = recent.reduce((all, period) => all + period.failed, succeeded);
   const found: NotWell[] = [];
   if (succeeded < WELL_LIMITS.minSuccessRate * attempts) {
-    const message = `${attempts - succeeded} of ${attempts} attempts failed in the last ${HEALTH_MINUTES} minutes`;
+    const message = `${countText(attempts - succeeded)} of ${countText(attempts)} attempts failed in the last ${HEALTH_MINUTES} minutes`;
     found.push({ kind: 'attempts', message });
   }
   if (pendingMs >= WELL_LIMITS.longPendingMs) {
@@ -81,4 +84,9 @@ function ofServer({ fullest, eviction }: State['server']): NotWell[] {
     found.push({ kind: 'memory', message });
   }
   return found;
+}
+
+/** Returns for example `12,345`. */
+function countText(count: number): string {
+  return count.toLocaleString('en');
 }
