@@ -21,9 +21,12 @@ function facts(change: Partial<VerdictFacts> = {}): VerdictFacts {
   };
 }
 /** The facts of an address that fails with this error. */
-function failing(label: string, change: Partial<VerdictFacts & Pick<AddressHealth, 'failingSinceMs'>> = {}) {
-  const { failingSinceMs = since, ...rest } = change;
-  const error = { label, count: 530, sinceMs: since, deliveryId: 'dlv_1', attemptNumber: 1 };
+function failing(
+  label: string,
+  change: Partial<VerdictFacts & Pick<AddressHealth, 'failingSinceMs'> & { errorSinceMs: number }> = {},
+) {
+  const { failingSinceMs = since, errorSinceMs = failingSinceMs ?? since, ...rest } = change;
+  const error = { label, count: 530, sinceMs: errorSinceMs, deliveryId: 'dlv_1', attemptNumber: 1 };
   const health = { ...UNKNOWN_HEALTH, state: 'failing' as const, failingSinceMs, failedInARow: 530, error };
   return facts({ health: { ...health, lastSucceededAtMs: since - 1 }, ...rest });
 }
@@ -38,6 +41,12 @@ describe('the verdict on an address', () => {
     [facts({ status: 'paused', statusReason: 'consecutive_failures' }), 'Paused after failures.'],
     [failing('500'), '500 since 14:02 UTC.'],
     [failing('500', { status: 'paused', statusReason: 'consecutive_failures' }), '500 since 14:02 UTC.'],
+    [failing('500', { errorSinceMs: since + MINUTE_MS - 1 }), '500 since 14:02 UTC.'],
+    [failing('500', { errorSinceMs: since + MINUTE_MS }), '500 since 14:03 UTC, failing since 14:02 UTC.'],
+    [
+      failing('401', { errorSinceMs: since + HOUR_MS }),
+      '401 since 15:02 UTC, failing since 14:02 UTC: the receiver may refuse the signature.',
+    ],
     [failing('500', { failingSinceMs: now - DAY_MS }), '500 since 2026-03-09 15:30 UTC.'],
     [
       failing('410', { failingSinceMs: now - 3 * DAY_MS }),

@@ -1,5 +1,5 @@
 /** The verdict on an address: one sentence that says what is wrong and since when, or null if nothing is. */
-import { DAY_MS, HOUR_MS } from './basics/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from './basics/time.ts';
 import type { AddressHealth } from './health.ts';
 import type { StatusReason, SubscriptionStatus } from './subscription.ts';
 
@@ -55,7 +55,10 @@ function failingVerdict(facts: VerdictFacts, nowMs: number): string {
   // Some attempts succeed: the address is not down. Those before it began to fail do not count, however recent.
   const succeedsAtTimes = failedInARow === 0 || facts.health.recent.succeeded > 0;
   const share = succeedsAtTimes && (lastSucceededAtMs ?? sinceMs) >= sinceMs ? ' for part of the attempts' : '';
-  return `${what}${share} ${since}${advice ? `: ${advice}` : ''}.`;
+  // It failed otherwise before: with a timeout, for example.
+  const isLater = error.sinceMs - sinceMs >= MINUTE_MS;
+  const both = isLater ? `${sinceText(error.sinceMs, nowMs)}, failing ${since}` : since;
+  return `${what}${share} ${both}${advice ? `: ${advice}` : ''}.`;
 }
 
 /** What a label means, and after a colon what follows from it. */
