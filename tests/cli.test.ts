@@ -168,7 +168,10 @@ describe('posthorn', () => {
     expect([paused.code, paused.out]).toEqual([1, expect.stringContaining(id)]);
     expect(paused.err).toMatch(/^sub_0123456789abcdefghijAA: There is no such subscription/);
     const resumed = await posthorn(['resume', '--reason', 'operator']);
-    expect([resumed.code, resumed.out]).toEqual([0, expect.stringContaining('see posthorn list --status paused.')]);
+    expect([resumed.code, resumed.out]).toEqual([
+      0,
+      expect.stringMatching(/^Resumed 1\. .* see posthorn list --status paused\.$/m),
+    ]);
     expect((await json('resume', id)).data).toMatchObject([{ status: 'active' }]);
     const several = await posthorn(['resume', id, 'sub_0123456789abcdefghijAA']);
     expect(several).toMatchObject({ code: 1, err: '1 of 2 could not be resumed.\n' });

@@ -220,8 +220,12 @@ async function* resumeNamed(client: Client, ids: readonly string[]): AsyncGenera
 /** Prints what came of a resume. Throws `UserError` if an address could not be resumed. */
 async function showResumed(parts: AsyncGenerator<schemas.ResumeResult[]>, print: Printer): Promise<void> {
   const results = await showAll(parts, (all) => print.list(all, resumeColumns, 'No matching subscription is paused.'));
-  if (results.some(({ result }) => result === 'resumed'))
-    print.say('Where the first held delivery fails, the address is paused again: see posthorn list --status paused.');
+  const resumed = results.filter(({ result }) => result === 'resumed').length;
+  if (resumed > 0) {
+    const trials =
+      'Where the first held delivery fails, the address is paused again: see posthorn list --status paused.';
+    print.say(`Resumed ${resumed}. ${trials}`);
+  }
   const refused = results.filter(({ result }) => result === 'refused' || result === 'not_found').length;
   if (refused > 0) throw new UserError(`${refused} of ${results.length} could not be resumed.`);
 }
