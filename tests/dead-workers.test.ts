@@ -9,12 +9,10 @@ import { accepted, redisServer, system } from './redis-servers.ts';
 import { sampleEvent } from './world.ts';
 
 const COUNT = 8;
-/** No attempt may reach its time limit during the test. */
-const LONG = '10m';
 
 /** Posthorn with one worker that has `COUNT` attempts in flight to a receiver which answers when it is told to. */
 async function withAttemptsInFlight() {
-  const env = ownEnv({ PARTITIONS: '2', ADDRESS_CONCURRENCY: '40', ATTEMPT_TIMEOUT: LONG });
+  const env = ownEnv({ PARTITIONS: '2', ADDRESS_CONCURRENCY: '40' });
   const apis = await ownApis(env);
   const worker = ownProcess('worker', env);
   await worker.ready;
@@ -79,7 +77,6 @@ describe('attempts in flight in a worker', () => {
     const { publish, deliveries, to, env, worker } = await system({
       REDIS_URL: redis.url,
       ADDRESS_CONCURRENCY: '40',
-      ATTEMPT_TIMEOUT: LONG,
     });
     const other = ownProcess('worker', env);
     await other.ready;

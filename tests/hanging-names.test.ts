@@ -91,7 +91,7 @@ describe('validations in flight', () => {
   it('are limited, so that they leave connections to others', async () => {
     const responses: ServerResponse[] = [];
     const receiver = await ownReceiver((_request, response) => void responses.push(response));
-    const world = await ownWorld({ env: { ATTEMPT_TIMEOUT: '60s' } });
+    const world = await ownWorld();
     const ids = await Promise.all(
       Array.from({ length: 101 }, async (_, i) => {
         const fields = { url: `${receiver.url}/${i}`, event_types: 'all', environment: 'both' };

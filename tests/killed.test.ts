@@ -142,7 +142,6 @@ describe('a bulk replay', () => {
       RETRY_DELAYS: '5ms',
       PAUSE_AFTER: '1000000',
       ADDRESS_CONCURRENCY: '2',
-      ATTEMPT_TIMEOUT: '60s',
     };
     const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${way.port}` };
     const ingest = ownProcess('ingest', env);

@@ -45,7 +45,7 @@ describe('a process', () => {
     },
   );
   it('of worker finishes the attempt in flight when stopped, or passes it on when its grace ends', async () => {
-    const env = ownEnv({ ATTEMPT_TIMEOUT: '10m' });
+    const env = ownEnv();
     const { publish, subscribe, deliveries } = await ownApis(env);
     const to = await ownReceiver();
     await subscribe(to.url);

@@ -15,8 +15,6 @@ import { apiClients, OPERATOR_TOKEN, sampleEvent, worldEnv } from './world.ts';
 const SEVERAL_ANSWERS_BYTES = 150;
 /** Replies to ingest that are broken off. */
 const BROKEN_REPLIES = 5;
-/** No attempt may reach its time limit during the test. */
-const LONG = '10m';
 
 describe('TLS and users', () => {
   it('work over rediss:// with a user that may touch only its own keys; an unknown certificate is refused', async () => {
@@ -165,7 +163,7 @@ describe('with a Redis that', () => {
   it('breaks off replies to a worker, outcomes are stored all the same and nothing is sent twice', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);
-    const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ADDRESS_CONCURRENCY: '40', ATTEMPT_TIMEOUT: LONG };
+    const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ADDRESS_CONCURRENCY: '40' };
     const { publish, deliveries, to, worker } = await system({ REDIS_URL: redis.url }, { worker: through });
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
@@ -180,7 +178,7 @@ describe('with a Redis that', () => {
 
   it('has lost the locks of many jobs in flight, a few lines say so and outcomes are stored all the same', async () => {
     const redis = await redisServer();
-    const settings = { REDIS_URL: redis.url, ADDRESS_CONCURRENCY: '40', ATTEMPT_TIMEOUT: LONG };
+    const settings = { REDIS_URL: redis.url, ADDRESS_CONCURRENCY: '40' };
     const { publish, deliveries, to, worker } = await system(settings);
     const answer = Promise.withResolvers<void>();
     to.answerWith((_request, response) => void answer.promise.then(() => response.end()));
@@ -200,7 +198,7 @@ describe('with a Redis that', () => {
   it('breaks off the reply that gives a busy worker its jobs, they are put back at once and sent once', async () => {
     const redis = await redisServer();
     const proxy = await ownProxy(redis.port);
-    const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ATTEMPT_TIMEOUT: LONG, LOG_LEVEL: 'info' };
+    const through = { REDIS_URL: `redis://127.0.0.1:${proxy.port}`, LOG_LEVEL: 'info' };
     const { publish, publishBatch, to, worker } = await system({ REDIS_URL: redis.url }, { worker: through });
     const answer = Promise.withResolvers<void>();
     to.answerWith(({ headers }, response) => {
@@ -227,7 +225,6 @@ describe('with a Redis that', () => {
     const { publish, deliveries, to, worker } = await system({
       REDIS_URL: redis.url,
       ADDRESS_CONCURRENCY: '40',
-      ATTEMPT_TIMEOUT: LONG,
     });
     const client = ownClient({ REDIS_URL: redis.url });
     const answer = Promise.withResolvers<void>();

@@ -44,6 +44,8 @@ export function worldEnv(prefix: string, redisUrl: string): Record<string, strin
     SECRET_ENCRYPTION_KEY: ENCRYPTION_KEY,
     ALLOWED_PRIVATE_NETWORKS: '127.0.0.0/8',
     REQUIRE_HTTPS: 'never',
+    // No attempt reaches its time limit, however slow the machine is, unless the test sets a shorter one.
+    ATTEMPT_TIMEOUT: '10m',
     SHUTDOWN_GRACE: '5s',
   };
 }
@@ -51,8 +53,7 @@ export function worldEnv(prefix: string, redisUrl: string): Record<string, strin
 export async function startWorld(options: WorldOptions = {}) {
   const prefix = testPrefix();
   const redisUrl = options.redisUrl ?? testRedisUrl();
-  // No attempt reaches its time limit, unless the test sets a shorter one.
-  const env: Record<string, string> = { ...worldEnv(prefix, redisUrl), ATTEMPT_TIMEOUT: '60s', ...options.env };
+  const env: Record<string, string> = { ...worldEnv(prefix, redisUrl), ...options.env };
   const workerEnv = { ...env, ...options.workerEnv };
   const repeat = <T>(count: number, build: () => T) => Array.from({ length: count }, build);
   const ingests = repeat(options.ingests ?? 1, () => buildIngest(loadIngestSettings(env), options.clock));
