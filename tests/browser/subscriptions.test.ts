@@ -192,11 +192,8 @@ describe('a subscription', () => {
     const { page, accessibilityFindings } = await signedIn();
     await page.goto('/subscriptions/new');
     await page.getByLabel('Address').fill(to.url);
-    const created = Promise.withResolvers<string>();
+    const created = page.waitForResponse((response) => response.request().method() === 'POST');
     const answerCreation = await holdBack(page, '**/v1/subscriptions', 'POST');
-    page.on('response', async (response) => {
-      if (response.request().method() === 'POST') created.resolve((await response.json()).id);
-    });
     await page.getByRole('button', { name: 'Create' }).click();
     await page.locator('button:disabled', { hasText: 'Cancel' }).waitFor();
     await page.getByRole('link', { name: 'Deliveries' }).first().click();
@@ -208,7 +205,7 @@ describe('a subscription', () => {
     await page.keyboard.press('Escape');
     await dialog.getByRole('button', { name: 'I have copied it' }).click();
     await dialog.waitFor({ state: 'hidden' });
-    const id = await created.promise;
+    const { id } = await (await created).json();
     atEnd(() => on.operate('DELETE', `/v1/subscriptions/${id}`));
 
     await page.goto('/subscriptions');
