@@ -210,7 +210,25 @@ export async function copyWith(page: Page, name: string): Promise<string> {
   return await eventually('text in the clipboard', async () => (await copied()) || undefined);
 }
 
-/** Runs `act`, which a toast with this text confirms. Toasts go away by themselves, so the wait begins before. */
-export async function confirmed(page: Page, text: string, act: () => Promise<void>): Promise<void> {
-  await Promise.all([page.getByText(text).first().waitFor(), act()]);
+/**
+ * Runs `act`, which a toast with this text confirms. Toasts go away by themselves, perhaps while this process gets no
+ * CPU, so the page itself notes what an element with this selector has shown.
+ */
+export async function confirmed(
+  page: Page,
+  text: string,
+  act: () => Promise<void>,
+  selector = '[role="alert"]',
+): Promise<void> {
+  await page.evaluate(`{
+    window.wasShown = false;
+    new MutationObserver((_, observer) => {
+      const found = [...document.querySelectorAll(${JSON.stringify(selector)})];
+      if (!found.some(({ textContent }) => textContent.includes(${JSON.stringify(text)}))) return;
+      window.wasShown = true;
+      observer.disconnect();
+    }).observe(document.body, { childList: true, subtree: true });
+  }`);
+  await act();
+  await eventually(`the page to say "${text}"`, () => page.evaluate<boolean>('wasShown'));
 }

@@ -4,7 +4,7 @@ import { eventually, isDelivery } from '@posthorn/testing';
 import type { Page } from 'playwright-core';
 import { ownReceiver } from '../own.ts';
 import { sampleEvent } from '../world.ts';
-import { copyWith, WIDTHS } from './browser.ts';
+import { confirmed, copyWith, WIDTHS } from './browser.ts';
 import { atOverview, on, ownSubscription, signedIn } from './own-visit.ts';
 
 describe('an event', () => {
@@ -258,9 +258,8 @@ describe('a validation', () => {
       await page.getByRole('button', { name: 'More' }).click();
       await page.getByRole('menuitem', { name: 'Validate again' }).click();
     };
-    // A notification goes away by itself, so the wait begins before.
-    const told = (hasText: string, color: string, act: () => Promise<void>) =>
-      Promise.all([page.locator(`[role="alert"][style*="color-${color}-"]`, { hasText }).waitFor(), act()]);
+    const told = (text: string, color: string, act: () => Promise<void>) =>
+      confirmed(page, text, act, `[role="alert"][style*="color-${color}-"]`);
     await told('The address is acceptable: status 401, response has an error status.', 'orange', validateAgain);
     const shown = page.getByRole('region', { name: 'Last validation' });
     await shown.getByText('The address is acceptable: status 401').waitFor();

@@ -93,7 +93,8 @@ describe('the page', () => {
     process.kill(redis.pid, 'SIGSTOP');
     await page.getByRole('menuitem', { name: 'Pause' }).click();
     const failure = page.getByRole('alert').filter({ hasText: 'The action failed' });
-    await failure.waitFor();
+    // It stays while the pointer is over it.
+    await failure.hover();
     await staleMark.waitFor();
     const [mark, shown] = [(await staleMark.boundingBox())!, (await failure.boundingBox())!];
     expect(shown.y + shown.height).toBeLessThanOrEqual(mark.y);

@@ -389,8 +389,9 @@ describe('a subscription', () => {
     const marked = (text: string) => staleMark.filter({ hasText: text }).waitFor();
     const place = await page.getByText(id).boundingBox();
     await marked('Something in front of the console answered, such as a proxy (status 200).');
-    await page.getByRole('button', { name: 'Send test' }).click();
-    await page.getByRole('alert').getByText('The change may have been made: look before you repeat it.').waitFor();
+    await confirmed(page, 'The change may have been made: look before you repeat it.', () =>
+      page.getByRole('button', { name: 'Send test' }).click(),
+    );
     // The default page of a proxy that has lost the console does not mean that the subscription is gone.
     for (status of [404, 502]) await marked(`such as a proxy (status ${status}).`);
     expect(await page.getByText('This subscription no longer exists').count()).toBe(0);
@@ -406,8 +407,7 @@ describe('a subscription', () => {
     await page.goto(`/subscriptions/${id}`);
     await page.getByText(id).waitFor();
     await context.setOffline(true);
-    await page.getByRole('button', { name: 'Send test' }).click();
-    await page.getByRole('alert').getByText('Cannot reach the console.').waitFor();
+    await confirmed(page, 'Cannot reach the console.', () => page.getByRole('button', { name: 'Send test' }).click());
     await staleMark.filter({ hasText: 'Cannot reach the console.' }).waitFor();
     await context.setOffline(false);
     await staleMark.waitFor({ state: 'hidden' });
@@ -518,8 +518,7 @@ describe('a subscription', () => {
     await page.goto('/');
     const resume = page.getByRole('button', { name: `Resume ${url}` });
     const notice = `Resumed ${start}. If deliveries are held, one goes first.`;
-    await resume.click();
-    await page.getByRole('alert').getByText(notice).waitFor();
+    await confirmed(page, notice, () => resume.click());
     await screenshot('long-url-resumed');
     expect(await overflow()).toBe(0);
   });
