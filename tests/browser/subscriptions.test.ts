@@ -382,6 +382,8 @@ describe('a subscription', () => {
     const { page, problems, staleMark } = await signedIn();
     await page.goto(`/subscriptions/${id}`);
     await page.getByText(id).waitFor();
+    // What comes after the id, and moves it.
+    await page.getByText('of 0 attempts').waitFor();
     let status = 200;
     await page.route(/\/v1\/subscriptions\//, (route) =>
       route.fulfill({ status, contentType: 'text/html', body: '<h1>Sign in</h1>' }),

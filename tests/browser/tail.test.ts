@@ -71,16 +71,14 @@ describe('the live tail', () => {
   it('says that the stream is not alive, and continues by itself', async () => {
     await ownSubscription(await ownReceiver());
     const { page } = await signedIn();
-    // The first call gets no answer, until it is cut.
-    const cut = Promise.withResolvers<void>();
-    const answerLate = async (route: Route) => {
-      await cut.promise;
-      await route.abort();
-    };
-    await page.route('**/v1/tail*', answerLate, { times: 1 });
+    // No call gets an answer, until they are cut: the page repeats one after some seconds.
+    const hanging: Route[] = [];
+    let isCut = false;
+    await page.route('**/v1/tail*', (route) => (isCut ? route.continue() : void hanging.push(route)));
     await page.goto('/tail');
     await page.getByText('Out of date: last answer at').waitFor();
-    cut.resolve();
+    isCut = true;
+    for (const route of hanging) await route.abort();
     await page.getByText('Out of date: last answer at').waitFor({ state: 'hidden' });
     await firstRow(page);
     expect(await page.getByText('may be missing').count()).toBe(0);
