@@ -9,7 +9,7 @@ local key = KEY_SUBSCRIPTION .. id
 local old = call('HMGET', key, 'status', 'topics', 'deletion', 'created_at')
 if old[3] == deletion then return 1 end
 if not old[1] or old[1] == DELETED then return 0 end
-if (old[4] or '') ~= createdAtMs then return 1 end
+if (old[4] or '') ~= createdAtMs then return createdAtMs == '' and 0 or 1 end
 call('SADD', KEY_CLOSING, id)
 call('DEL', key)
 call('HSET', key, 'status', DELETED, 'deletion', deletion)
