@@ -283,7 +283,35 @@ describe('posthorn', () => {
     const refused = await posthorn(['replay', '--address', ids[0]!, '--address', 'x']);
     expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('subscription_ids.1: Expected the id') });
     for (const args of [['replay'], ['replay', ids[0]!, '--address', ids[1]!]])
-      expect((await posthorn(args)).err).toBe('Pass either one id, or --address.\n');
+      expect((await posthorn(args)).err).toBe('Pass either one id, or --address, or --all.\n');
+  });
+
+  it('replays what failed at all active addresses, in batches of one environment', async () => {
+    to.answerWith(deliveriesWith(500));
+    const urls = Array.from({ length: 51 }, (_, i) => `${to.url}${i}`);
+    const [first] = await Promise.all(urls.map((url) => on.subscribe(url)));
+    await on.subscribe(`${to.url}sandbox`, { environment: 'sandbox' });
+    const paused = await on.subscribe(`${to.url}paused`);
+    await on.publish(sampleEvent());
+    await eventually('all to fail', async () => (await on.deliveries('status=failed&limit=100')).length === 53);
+    await on.operate('POST', `/v1/subscriptions/${paused.id}/pause`);
+    await on.subscribe(`${to.url}later`);
+    const rehearsed = await posthorn(['replay', '--all', '--failed-from', '1h', '--dry-run']);
+    expect(rehearsed.out).toBe('replays    52\nskips      0\naddresses  52\nNothing was replayed.\n');
+    to.answerWith(200);
+    expect((await json('replay', '--all', '--from', '1h', '--type', 'session.expired')).data).toEqual([]);
+    const { data } = await json('replay', '--all', '--from', '1h');
+    expect(data.map((batch: { addresses: number }) => batch.addresses).sort()).toEqual([1, 1, 50]);
+    await eventually('all to arrive', async () => (await on.deliveries('status=succeeded&limit=100')).length === 52);
+    expect((await on.deliveries(`status=failed&subscription_id=${paused.id}`)).length).toBe(1);
+    const again = await posthorn(['replay', '--all', '--failed-from', '1h']);
+    expect([again.code, again.out]).toEqual([0, 'No failed deliveries match.\n']);
+    for (const [args, message] of [
+      [['--all'], '--all needs --from or --failed-from, such as --failed-from 3h.'],
+      [['--all', '--from', '1h', '--follow'], '--all does not follow: see "posthorn replays".'],
+      [['--all', first!.id], 'Pass either one id, or --address, or --all.'],
+    ] as const)
+      expect(await posthorn(['replay', ...args])).toMatchObject({ code: 1, err: `${message}\n` });
   });
 
   it('exits with 1 if a bulk replay that it follows is cancelled', async () => {

@@ -379,7 +379,7 @@ describe('a subscription', () => {
 
   it('stays where it is, but marked, if a proxy in front of the console answers with its own page', async () => {
     const { id } = await ownSubscription(await ownReceiver());
-    const { page, problems, staleMark } = await signedIn();
+    const { page, problems, staleMark, close } = await signedIn();
     await page.goto(`/subscriptions/${id}`);
     await page.getByText(id).waitFor();
     // What comes after the id, and moves it.
@@ -399,6 +399,8 @@ describe('a subscription', () => {
     expect(await page.getByText('This subscription no longer exists').count()).toBe(0);
     // What the user is about to click does not move.
     expect(await page.getByText(id).boundingBox()).toEqual(place);
+    // The page asks again until it is closed.
+    await close();
     expect(problems.every((problem) => problem.startsWith('502 '))).toBe(true);
     problems.length = 0;
   });
@@ -596,9 +598,10 @@ describe('a subscription', () => {
     });
     await page.goto('/subscriptions?status=paused');
     await page.getByRole('button', { name: 'Resume all' }).click();
-    await page.getByRole('button', { name: 'Resume them' }).click();
     const done = 'Resumed 1 address. Of what is held for each, one delivery goes first.';
-    await page.getByRole('alert').getByText(`${done} For the others: ${detail}`, { exact: true }).waitFor();
+    await confirmed(page, `${done} For the others: ${detail}`, () =>
+      page.getByRole('button', { name: 'Resume them' }).click(),
+    );
     expect(problems.every((problem) => problem.startsWith('503 '))).toBe(true);
     problems.length = 0;
   });

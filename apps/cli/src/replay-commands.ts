@@ -5,8 +5,10 @@ import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { addressColumns } from './names.ts';
 import { fromOption, instantOf, limitOption, toOption } from './options.ts';
+import { showAll } from './pages.ts';
 import type { Printer } from './print.ts';
-import { bodyOf, isBatch, pathOf, replayAll } from './replay.ts';
+import { bodyOf, isBatch, pathOf, type ReplayOptions, replayAll } from './replay.ts';
+import { rehearseEverywhere, replayEverywhere } from './replay-everywhere.ts';
 import { UserError } from './user-error.ts';
 
 const columns = {
@@ -20,6 +22,13 @@ const columns = {
   waiting: (item: schemas.Replay) => item.outcome.waiting,
   cancelled: (item: schemas.Replay) => item.outcome.cancelled,
   operator: (item: schemas.Replay) => item.operator,
+};
+
+/** Of what is started for many addresses. */
+const startedColumns = {
+  id: (item: schemas.StartedReplay) => item.id,
+  addresses: (item: schemas.StartedReplay) => (isBatch(item) ? item.addresses : 1),
+  deliveries: (item: schemas.StartedReplay) => item.total,
 };
 
 export function addReplayCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -61,6 +70,7 @@ function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Pr
     .command('replay [id]')
     .description('replay a failed delivery, or all failed deliveries of one subscription or several')
     .option('--address <subscription>', 'a subscription; repeat it for more', (id, ids: string[]) => [...ids, id], [])
+    .option('--all', 'of all active subscriptions; needs --from or --failed-from')
     .addOption(fromOption('in bulk: created'))
     .addOption(toOption('in bulk: created'))
     .addOption(new Option('--type <type>', 'in bulk: with this event type').choices(EVENT_TYPES))
@@ -71,8 +81,16 @@ function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Pr
     .option('--dry-run', 'in bulk: only say what it would do')
     .option('--no-wait', 'do not wait until a bulk replay has made its deliveries')
     .option('--follow', 'wait until the deliveries of a bulk replay have ended, retries included')
-    .action(async (id, { address: ids, dryRun, ...options }) => {
-      if ((id === undefined) === (ids.length === 0)) throw new UserError('Pass either one id, or --address.');
+    .action(async (id, { address: ids, all, dryRun, ...options }) => {
+      if ([id !== undefined, ids.length > 0, all].filter(Boolean).length !== 1)
+        throw new UserError('Pass either one id, or --address, or --all.');
+      if (all) {
+        if ((options.from ?? options.failedFrom) === undefined)
+          throw new UserError('--all needs --from or --failed-from, such as --failed-from 3h.');
+        if (options.follow) throw new UserError('--all does not follow: see "posthorn replays".');
+        await replayAtAll(client, print, options, dryRun);
+        return;
+      }
       if (id !== undefined && !id.startsWith('sub_')) {
         if (dryRun) throw new UserError('Only bulk replays can be rehearsed: pass the id of a subscription.');
         const { wait: _, ...inBulk } = options;
@@ -92,6 +110,21 @@ function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Pr
       await printReplay(client, print, replay);
       for (const one of isBatch(replay) ? replay.replays : [replay]) refuseToCallItWell(one);
     });
+}
+
+async function replayAtAll(client: Client, print: Printer, options: ReplayOptions, dryRun?: true): Promise<void> {
+  const everywhere = await rehearseEverywhere(client, options);
+  const { batches, addresses, count, skipped, isComplete } = everywhere;
+  if (dryRun) {
+    const replays = isComplete ? count : `more than ${count}`;
+    print.item({ addresses, count, is_complete: isComplete, skipped }, { replays, skips: skipped, addresses });
+    print.say('Nothing was replayed.');
+    return;
+  }
+  const show = (started: schemas.StartedReplay[]) => print.list(started, startedColumns, 'No failed deliveries match.');
+  await showAll(replayEverywhere(client, everywhere, options), show);
+  if (batches.length > 0)
+    print.say('They go on by themselves: "posthorn replays" shows how far, "posthorn cancel <id>" cancels one.');
 }
 
 /** Prints a bulk replay; for people, a batch with one line for each of its replays. */

@@ -11,7 +11,7 @@ import { UserError } from './user-error.ts';
 export type Addresses = { subscription_id: string } | { subscription_ids: string[] };
 
 /** What a bulk replay covers, in the words of the command line. */
-interface ReplayOptions {
+export interface ReplayOptions {
   from?: string | undefined;
   to?: string | undefined;
   type?: string | undefined;
