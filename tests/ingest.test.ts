@@ -211,11 +211,16 @@ describe('a batch', () => {
     expect((await own.publish(sampleEvent({ environment: 'production' }), `${PUBLISHER_KEY}-sandbox`)).status).toBe(
       403,
     );
-    // More than are left of the ten of this second.
-    const limited = await own.publishBatch(Array.from({ length: 20 }, () => sampleEvent()));
+    let accepted = 3;
+    const limited = await eventually('a batch for which too few are left of the ten of its second', async () => {
+      const answer = await own.publishBatch(Array.from({ length: 20 }, () => sampleEvent()));
+      if (answer.status !== 200) return answer;
+      accepted += 20;
+      return undefined;
+    });
     expect([limited.status, limited.body.detail]).toEqual([429, expect.stringContaining('(PUBLISHER_RATE_LIMIT)')]);
     await eventually('new metrics', async () => (await counts())['429'] === 20);
-    expect(await counts()).toEqual({ ...none, 200: 1, 202: 3, 409: 2, 422: 2, 429: 20 });
+    expect(await counts()).toEqual({ ...none, 200: 1, 202: accepted, 409: 2, 422: 2, 429: 20 });
     expect(await counts('sandbox-only')).toEqual({ ...none, 403: 1 });
   });
   it('puts its deliveries into the queue in the order of its events', async () => {
