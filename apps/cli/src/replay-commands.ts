@@ -24,11 +24,10 @@ const columns = {
   operator: (item: schemas.Replay) => item.operator,
 };
 
-/** Of what is started for many addresses. */
-const startedColumns = {
-  id: (item: schemas.StartedReplay) => item.id,
-  addresses: (item: schemas.StartedReplay) => (isBatch(item) ? item.addresses : 1),
-  deliveries: (item: schemas.StartedReplay) => item.total,
+const batchColumns = {
+  id: (item: schemas.ReplayBatch) => item.id,
+  addresses: (item: schemas.ReplayBatch) => item.addresses,
+  deliveries: (item: schemas.ReplayBatch) => item.total,
 };
 
 export function addReplayCommands(program: CommandUnknownOpts, client: Client, print: Printer): void {
@@ -114,14 +113,15 @@ function addReplayCommand(program: CommandUnknownOpts, client: Client, print: Pr
 
 async function replayAtAll(client: Client, print: Printer, options: ReplayOptions, dryRun?: true): Promise<void> {
   const everywhere = await rehearseEverywhere(client, options);
-  const { batches, addresses, count, skipped, isComplete } = everywhere;
+  const { batches, count, skipped, isComplete } = everywhere;
   if (dryRun) {
+    const addresses = batches.flat().length;
     const replays = isComplete ? count : `more than ${count}`;
     print.item({ addresses, count, is_complete: isComplete, skipped }, { replays, skips: skipped, addresses });
     print.say('Nothing was replayed.');
     return;
   }
-  const show = (started: schemas.StartedReplay[]) => print.list(started, startedColumns, 'No failed deliveries match.');
+  const show = (started: schemas.ReplayBatch[]) => print.list(started, batchColumns, 'No failed deliveries match.');
   await showAll(replayEverywhere(client, everywhere, options), show);
   if (batches.length > 0)
     print.say('They go on by themselves: "posthorn replays" shows how far, "posthorn cancel <id>" cancels one.');

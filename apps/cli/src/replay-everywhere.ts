@@ -8,7 +8,6 @@ import { bodyOf, type ReplayOptions } from './replay.ts';
 export interface Everywhere {
   /** The addresses to which deliveries would go, in batches. */
   batches: string[][];
-  addresses: number;
   count: number;
   skipped: number;
   /** False: there may be more than `count`. */
@@ -20,7 +19,7 @@ export async function rehearseEverywhere(client: Client, options: ReplayOptions)
   const { subscriptionSchema } = schemas;
   const query = { status: 'active' };
   const active = await client.list(subscriptionSchema, '/v1/subscriptions', query, Number.POSITIVE_INFINITY);
-  const everywhere: Everywhere = { batches: [], addresses: 0, count: 0, skipped: 0, isComplete: true };
+  const everywhere: Everywhere = { batches: [], count: 0, skipped: 0, isComplete: true };
   // A batch has addresses of one environment.
   for (const group of Map.groupBy(active, ({ environment }) => environment).values()) {
     const failed: string[] = [];
@@ -35,7 +34,6 @@ export async function rehearseEverywhere(client: Client, options: ReplayOptions)
       failed.push(...found.map(({ subscription_id: id }) => id));
     }
     everywhere.batches.push(...chunksOf(failed, MAX_BATCH_ADDRESSES));
-    everywhere.addresses += failed.length;
   }
   return everywhere;
 }
@@ -45,7 +43,7 @@ export async function* replayEverywhere(
   client: Client,
   { batches }: Everywhere,
   options: ReplayOptions,
-): AsyncGenerator<schemas.StartedReplay[]> {
+): AsyncGenerator<schemas.ReplayBatch[]> {
   for (const ids of batches)
-    yield [await client.post(schemas.startedReplaySchema, '/v1/replays', bodyOf({ subscription_ids: ids }, options))];
+    yield [await client.post(schemas.replayBatchSchema, '/v1/replays', bodyOf({ subscription_ids: ids }, options))];
 }
