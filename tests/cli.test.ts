@@ -314,6 +314,32 @@ describe('posthorn', () => {
       expect(await posthorn(['replay', ...args])).toMatchObject({ code: 1, err: `${message}\n` });
   });
 
+  it('replays what failed at the others if one is paused before its batch starts, and says to repeat it', async () => {
+    to.answerWith(deliveriesWith(500));
+    const other = await on.subscribe(`${to.url}other`);
+    // Batches begin with the newest address.
+    const one = await on.subscribe(to.url, { environment: 'sandbox' });
+    await on.publish(sampleEvent());
+    await eventually('both to fail', async () => (await on.deliveries('status=failed')).length === 2);
+    const pauseOne = () => on.operate('POST', `/v1/subscriptions/${one.id}/pause`);
+    const consoleBehind = await ownReceiver(async ({ method, path, body }, response) => {
+      if (path === '/v1/replays' && body.includes(one.id)) await pauseOne();
+      const { status, body: answer } = await callApi(method, on.consoleUrl + path, {
+        token: OPERATOR_TOKEN,
+        ...(body !== '' && { body: JSON.parse(body) }),
+      });
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+    });
+    const env = { POSTHORN_URL: new URL(consoleBehind.url).origin };
+    const { code, out, err } = await posthorn(['replay', '--all', '--failed-from', '1h'], env);
+    expect([code, out]).toEqual([1, expect.stringMatching(/^rpb_\S+ +1 +1$/m)]);
+    expect(err).toMatch(
+      /^1 of 2 batches was refused\. Repeat the command: .* The console said: .* subscription_ids\.0: /s,
+    );
+    const replayed = (await json('replays')).data;
+    expect(replayed).toMatchObject([{ subscription_id: other.id }]);
+  });
+
   it('exits with 1 if a bulk replay that it follows is cancelled', async () => {
     to.answerWith(deliveriesWith(500));
     const { id } = await on.subscribe(to.url);

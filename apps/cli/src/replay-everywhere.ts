@@ -3,6 +3,7 @@ import { chunksOf, MAX_BATCH_ADDRESSES } from '@posthorn/core';
 import * as schemas from '@posthorn/operator-api';
 import type { Client } from './client.ts';
 import { bodyOf, type ReplayOptions } from './replay.ts';
+import { UserError } from './user-error.ts';
 
 /** What a replay at all active addresses would do. */
 export interface Everywhere {
@@ -38,12 +39,25 @@ export async function rehearseEverywhere(client: Client, options: ReplayOptions)
   return everywhere;
 }
 
-/** Starts the batches one after the other. If one is refused, throws; those before it go on. */
+/**
+ * Starts the batches one after the other. Throws `UserError` at the end if some were refused: one of their addresses is
+ * not active any more. Any other error ends it at once; the batches before it go on.
+ */
 export async function* replayEverywhere(
   client: Client,
   { batches }: Everywhere,
   options: ReplayOptions,
 ): AsyncGenerator<schemas.ReplayBatch[]> {
-  for (const ids of batches)
-    yield [await client.post(schemas.replayBatchSchema, '/v1/replays', bodyOf({ subscription_ids: ids }, options))];
+  const refusals: string[] = [];
+  for (const ids of batches) {
+    const body = bodyOf({ subscription_ids: ids }, options);
+    const started = await client.post(schemas.replayBatchSchema, '/v1/replays', body).catch((error: unknown) => {
+      if (!(error instanceof UserError) || error.status !== 422) throw error;
+      refusals.push(error.message);
+    });
+    if (started) yield [started];
+  }
+  if (refusals.length === 0) return;
+  const refused = `${refusals.length} of ${batches.length} batches ${refusals.length === 1 ? 'was' : 'were'} refused`;
+  throw new UserError(`${refused}. Repeat the command: it replays what is left. The console said: ${refusals[0]}`);
 }
