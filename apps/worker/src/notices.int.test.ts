@@ -207,6 +207,32 @@ it('posts a pause before the failed deliveries of a large incident, and logs all
   expect(posted).toHaveLength(25 + 302);
 });
 
+it('repeats a pause that failed before it goes on with the failed deliveries of a large incident', async () => {
+  let nowMs = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  for (let i = 0; i < 300; i++) await addAfterBegin('delivery.failed', i);
+  await addAfterBegin('subscription.paused', 300);
+  const posted: (string | undefined)[] = [];
+  const send: Send = async (_id, headers) => {
+    posted.push(headers['Service-Event']);
+    return nowMs === 0 ? 503 : 200;
+  };
+  const run = createNotifier(contextOf(send), [0]);
+  await run(new AbortController().signal);
+  const before = posted.length;
+  nowMs = 1_000;
+  await run(new AbortController().signal);
+  expect(posted.slice(before, before + 10)).toContain('subscription.paused');
+});
+
+it('posts the others while all pauses of a large incident fail', async () => {
+  jest.spyOn(performance, 'now').mockReturnValue(0);
+  for (let i = 0; i < 100; i++) await addAfterBegin(i % 2 === 0 ? 'delivery.failed' : 'subscription.paused', i);
+  const send: Send = async (_id, headers) => (headers['Service-Event'] === 'subscription.paused' ? 502 : 200);
+  await createNotifier(contextOf(send), [0])(new AbortController().signal);
+  expect((await waiting()).filter(({ type }) => type === 'delivery.failed')).toEqual([]);
+});
+
 it('only logs them where none is to be posted, as many as there are', async () => {
   for (let i = 0; i < 300; i++) await addAfterBegin('delivery.failed', i);
   let logged = 0;
@@ -218,23 +244,39 @@ it('only logs them where none is to be posted, as many as there are', async () =
   expect([logged, await waiting()]).toEqual([325, []]);
 });
 
-it('leaves those that it would post first to the process that has got the lease', async () => {
+it.each([0, 1])('leaves those that it would post first to the process that has the lease for %i runs', async (runs) => {
   for (let i = 0; i < 30; i++) await addAfterBegin('subscription.paused', i);
-  const posted: string[] = [];
-  const run = createNotifier(
-    contextOf(async (id) => {
-      posted.push(id);
-      await store.redis.set(`${store.prefix}:{0}:notifier`, 'another');
-      return 200;
-    }),
-    [0],
-  );
-  for (let i = 0; i < 2; i++) await run(new AbortController().signal);
+  let posts = 0;
+  const send = async () => {
+    posts += 1;
+    await store.redis.set(`${store.prefix}:{0}:notifier`, 'another');
+    return 200;
+  };
+  const run = createNotifier(contextOf(send), [0]);
+  for (let i = 0; i <= runs; i++) await run(new AbortController().signal);
   // The other process has posted them meanwhile.
   await store.redis.del(`${store.prefix}:{0}:notices`, `${store.prefix}:{0}:notifier`);
   await addAfterBegin('subscription.paused', 99);
   await run(new AbortController().signal);
-  expect(posted).toHaveLength(11);
+  expect(posts).toBe(11);
+});
+
+it('posts none again that another process has posted while this one waited', async () => {
+  const now = jest.spyOn(performance, 'now').mockReturnValue(0);
+  for (let i = 0; i < 30; i++) await addAfterBegin('subscription.paused', i);
+  const posted: string[] = [];
+  const send = async (id: string) => {
+    posted.push(id);
+    return posted.length > 10 ? 200 : 503;
+  };
+  const run = createNotifier(contextOf(send), [0]);
+  await run(new AbortController().signal);
+  await store.redis.del(`${store.prefix}:{0}:notices`, `${store.prefix}:{0}:notifier`);
+  await run(new AbortController().signal);
+  now.mockReturnValue(HOUR_MS);
+  await addAfterBegin('subscription.paused', 99);
+  await run(new AbortController().signal);
+  expect(posted.slice(10)).toEqual([`ntc_0-${begunAtMs + 1}-99`]);
 });
 
 it('posts those of another partition while all of one are refused and due again', async () => {

@@ -7,6 +7,7 @@ import {
   DAY_MS,
   eachInTurn,
   errorOfStatus,
+  knownOrNew,
   type Notice,
   type NoticeType,
   throwRejections,
@@ -50,8 +51,10 @@ const LEASE_MS = 60_000;
 const BATCH = 10;
 /** Logging waits for no receiver, so it reads many at once. */
 const LOG_BATCH = 1_000;
-/** A large incident raises thousands of these. All others are posted before them. */
+/** A large incident raises thousands of these. New ones of all other types are posted first. */
 const POSTED_LAST: readonly NoticeType[] = ['delivery.failed', 'subscription.failures'];
+/** The part of a batch for those that are posted first: the others go on also if none of these is accepted. */
+const MAX_FIRST_IN_BATCH = 8;
 /** Notices of a partition that are remembered to be posted first. Further ones are posted in order. */
 const MAX_POSTED_FIRST = 10_000;
 /** Notices that need no action: logged as info. */
@@ -95,8 +98,8 @@ export function createNotifier(
   const { store, holder } = context;
   /** The last notice of each partition that this process has logged. */
   const logged = new Map<number, string>();
-  /** Of each partition, new notices that this process has logged and posts before all others, oldest first. */
-  const first = new Map<number, WaitingNotice[]>();
+  /** Of each partition, by id, new notices that this process has logged and posts first: in this order. */
+  const first = new Map<number, Map<string, WaitingNotice>>();
   /** The last notice of each partition that this process has posted for the first time. */
   const tried = new Map<number, string>();
   /** Before the first one: the entries since this process began. An earlier one may have posted those before. */
@@ -108,6 +111,7 @@ export function createNotifier(
   /** Until when each refused notice is not posted, by id. */
   const refused = new LRUCache<string, Wait>(atMost(MAX_REFUSED));
   const isOver = ({ untilMs }: Wait) => performance.now() >= untilMs;
+  const isDue = ({ id }: WaitingNotice) => isOver(refused.get(id) ?? AT_ONCE);
 
   /** Logs new notices, whether or not they can be posted. Returns whether there may be more. */
   const logNew = async (partition: number): Promise<boolean> => {
@@ -121,8 +125,10 @@ export function createNotifier(
       await removeNotices(store, partition, entryIds);
     } else {
       const isNew = ({ entryId }: WaitingNotice) => Number.parseInt(entryId, 10) >= begunAtMs;
-      const some = notices.filter((notice) => isNew(notice) && !POSTED_LAST.includes(notice.type));
-      first.set(partition, [...(first.get(partition) ?? []), ...some].slice(0, MAX_POSTED_FIRST));
+      const ahead = knownOrNew(first, partition, () => new Map());
+      for (const notice of notices)
+        if (isNew(notice) && !POSTED_LAST.includes(notice.type) && ahead.size < MAX_POSTED_FIRST)
+          ahead.set(notice.id, notice);
     }
     return notices.length === LOG_BATCH;
   };
@@ -132,35 +138,36 @@ export function createNotifier(
    * since others may not be. If some are accepted, only the others wait.
    */
   const postBatch = async (partition: number, batch: WaitingNotice[]): Promise<void> => {
-    const due = batch.filter(({ id }) => isOver(refused.get(id) ?? AT_ONCE));
+    const due = batch.filter(isDue);
     const results = await Promise.allSettled(due.map((notice) => postNotice(context, notice)));
-    const isDone = results.map((result) => result.status === 'fulfilled' && result.value === 'done');
-    const isRefused = results.some((result) => result.status === 'fulfilled' && result.value === 'refused');
-    for (const [i, { id }] of due.entries()) if (!isDone[i]) refused.set(id, longer(refused.get(id)));
-    const done = due.filter((_, i) => isDone[i]).map(({ entryId }) => entryId);
+    const outcomes = results.map((result) => (result.status === 'fulfilled' ? result.value : 'failed'));
+    const ahead = first.get(partition);
+    for (const [i, notice] of due.entries()) {
+      if (outcomes[i] !== 'done') refused.set(notice.id, longer(refused.get(notice.id)));
+      // One that failed is tried again after those that were not tried yet; one that was refused, with all others.
+      if (ahead?.delete(notice.id) && outcomes[i] === 'failed') ahead.set(notice.id, notice);
+    }
+    const done = due.filter((_, i) => outcomes[i] === 'done').map(({ entryId }) => entryId);
     await removeNotices(store, partition, done);
-    if (due.length > 0) all = done.length > 0 ? AT_ONCE : longer(isRefused ? AT_ONCE : all);
+    if (due.length > 0) all = done.length > 0 ? AT_ONCE : longer(outcomes.includes('refused') ? AT_ONCE : all);
     throwRejections(results);
   };
   /**
-   * Posts the next batch: of those that are posted first, then of logged notices that were not tried yet, oldest first,
+   * Posts the next batch: of those that are posted first, and of logged notices that were not tried yet, oldest first,
    * or else of all. So neither the refused ones nor the failed deliveries of an incident, which may be many, hold up a
-   * new pause. Returns whether there may be more.
+   * new pause; and pauses that fail hold up nothing. Returns whether there may be more.
    */
   const post = async (partition: number): Promise<boolean> => {
     const batchOf = (after: string | undefined, upTo: string | undefined) =>
       upTo === undefined ? [] : waitingNotices(store, partition, BATCH, { after, upTo });
-    const ahead = first.get(partition)?.splice(0, BATCH) ?? [];
-    if (ahead.length > 0) {
-      // Those that are not accepted are tried again with all others.
-      await postBatch(partition, ahead);
-      return true;
-    }
-    const fresh = await batchOf(tried.get(partition) ?? String(begunAtMs), logged.get(partition));
+    const ahead = [...(first.get(partition)?.values() ?? [])].filter(isDue).slice(0, MAX_FIRST_IN_BATCH);
+    const isAhead = ({ id }: WaitingNotice) => ahead.some((notice) => notice.id === id);
+    const untried = await batchOf(tried.get(partition) ?? String(begunAtMs), logged.get(partition));
+    const fresh = untried.filter((notice) => !isAhead(notice)).slice(0, BATCH - ahead.length);
     const newest = fresh.at(-1);
-    if (newest) {
-      tried.set(partition, newest.entryId);
-      await postBatch(partition, fresh);
+    if (newest) tried.set(partition, newest.entryId);
+    if (ahead.length + fresh.length > 0) {
+      await postBatch(partition, [...ahead, ...fresh]);
       return true;
     }
     const again = await batchOf(passed.get(partition), logged.get(partition));
@@ -177,12 +184,13 @@ export function createNotifier(
       await giveUpLease(store, 'notifier', partition, holder);
       return;
     }
-    const hold = () => holdLease(store, 'notifier', partition, holder, LEASE_MS);
-    if (!(await hold())) {
+    const hold = async () => {
+      const isHeld = await holdLease(store, 'notifier', partition, holder, LEASE_MS);
       // Another process posts them.
-      first.delete(partition);
-      return;
-    }
+      if (!isHeld) first.delete(partition);
+      return isHeld;
+    };
+    if (!(await hold())) return;
     await reportDropped(context, partition);
     await whileMore(() => logNew(partition));
     await whileMore(async () => !stopping.aborted && canPost() && (await post(partition)) && (await hold()));
@@ -190,6 +198,8 @@ export function createNotifier(
   let runs = 0;
   return async (stopping) => {
     const withNotices = await partitionsWithNotices(store);
+    // Another process has posted all of them.
+    for (const partition of first.keys()) if (!withNotices.has(partition)) first.delete(partition);
     const some = partitions.filter((partition) => withNotices.has(partition));
     // Each run begins with another one: after a batch of which none is accepted, the others have to wait.
     const start = runs++ % Math.max(1, some.length);
