@@ -124,6 +124,27 @@ describe('slots of slow addresses', () => {
     for (const id of [...slow.slice(taken.length), 'other']) expect(slots.acquire(id)).toBeUndefined();
     expect(slots.release(busy!, false, 0)).toContainEqual({ subscriptionId: 'other', deliveries: 1 });
   });
+  it('are not looked for among all who wait at one end, where these wait for a host that is full', () => {
+    const costOf = (count: number) => {
+      let calls = 0;
+      const now = () => clock.now() + 0 * calls++;
+      slots = new Slots({ total: 100, perAddress: 10, perHost: 10, now });
+      const [tenants, slow] = [names('tenant', count), names('slow', 51)];
+      for (const id of [...tenants, ...slow]) slots.presume(id, 'slow');
+      const host = 'shared.test';
+      for (const id of tenants) slots.release(acquireAll(id, { most: 1, host })[0]!, undefined, 0);
+      const inFlight = slow.flatMap((id) => acquireAll(id, { most: 1 }));
+      // They wait for any slot of slow addresses.
+      for (const id of tenants) slots.acquire(id);
+      for (const slot of inFlight.slice(1)) slots.release(slot, undefined, 0);
+      const last = tenants.slice(-8).flatMap((id) => acquireAll(id, { most: 1, host }));
+      expect(last).toHaveLength(8);
+      calls = 0;
+      slots.release(inFlight[0]!, undefined, 0);
+      return calls;
+    };
+    expect(costOf(9_000)).toBeLessThan(2 * costOf(1_000));
+  });
   it('are half of all slots, shared evenly; the rest is left to addresses that respond quickly', () => {
     const slow = names('slow', 20);
     for (const id of slow) attempt(id, 8_000);

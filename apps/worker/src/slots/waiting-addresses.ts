@@ -21,6 +21,8 @@ const MAX_WAITING = 10_000;
 const MAX_SHARING = 1_000;
 /** The most waiting addresses, and slow ones, that an ending attempt wakes in each of its groups. */
 const MAX_WOKEN = 5;
+/** The most of them that it looks at: thousands may wait for a host that is full. */
+const MAX_LOOKED_AT = 500;
 const NOBODY: readonly string[] = [];
 
 export class WaitingAddresses {
@@ -72,8 +74,9 @@ export class WaitingAddresses {
     const { limits, addressOf, releasedIn, refusalOf } = this.#options;
     const ids: string[] = [];
     const released = releasedIn(group);
+    let lookedAt = 0;
     for (const id of waiting) {
-      if (ids.length >= MAX_WOKEN) break;
+      if (ids.length >= MAX_WOKEN || lookedAt++ >= MAX_LOOKED_AT) break;
       const address = addressOf(id);
       if (limits.isSlow(address) !== (waiting === group.slowWaiting)) {
         // It has become slow, or fast, since it was refused.
