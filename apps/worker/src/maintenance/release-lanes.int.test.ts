@@ -1,10 +1,12 @@
 /** How fast deliveries leave their lanes, on a real Redis. */
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { partitionOf } from '@posthorn/core';
 import { laneLength } from '@posthorn/store';
-import { deliver, store, subscribe, time } from '../../../../packages/store/src/test-deliveries.ts';
+import { deliver, store, subscribe, subscriptionIdIn, time } from '../../../../packages/store/src/test-deliveries.ts';
 import type { DutyContext } from './duty.ts';
-import { releaseAtRate } from './release-lanes.ts';
+import { releaseAtRate, releaseParked } from './release-lanes.ts';
+
+afterEach(() => void jest.restoreAllMocks());
 
 it.each([1, 3, 50])('releases exactly %d a second to an address, in two runs', async (releasePerSecond) => {
   const { id } = await subscribe();
@@ -21,3 +23,20 @@ it.each([1, 3, 50])('releases exactly %d a second to an address, in two runs', a
   for (let run = 0; run < 2; run++) await duty.run(partition);
   expect(60 - (await laneLength(store, 'overdue', id))).toBe(releasePerSecond);
 });
+
+it.each(['held', 'overdue', 'parked'] as const)(
+  'releases the %s deliveries of eight addresses with one script',
+  async (lane) => {
+    for (let i = 0; i < 20; i++) {
+      const { id } = await subscribe({ id: subscriptionIdIn(0) });
+      const [made] = await deliver([id]);
+      await store.redis.zadd(`${store.prefix}:{0}:${lane}:${id}`, time.nowMs, made!.deliveryId);
+      await store.redis.sadd(`${store.prefix}:{0}:release_${lane}`, id);
+    }
+    const context = { store, clock: { now: () => time.nowMs }, releasePerSecond: 50 } as unknown as DutyContext;
+    const release = jest.spyOn(store.redis as unknown as { script_release: () => void }, 'script_release');
+    await (lane === 'parked' ? releaseParked : releaseAtRate(lane))(context).run(0);
+    expect(release).toHaveBeenCalledTimes(3);
+    expect(await store.redis.exists(`${store.prefix}:{0}:release_${lane}`)).toBe(0);
+  },
+);

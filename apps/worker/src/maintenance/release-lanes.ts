@@ -2,7 +2,7 @@
  * Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt
  * releases.
  */
-import { eachInTurn } from '@posthorn/core';
+import { eachSideBySide } from '@posthorn/core';
 import { addressesToRelease, releaseDeliveries } from '@posthorn/store';
 import { randomSample } from '../random-sample.ts';
 import type { Duty, DutyContext } from './duty.ts';
@@ -10,6 +10,8 @@ import type { Duty, DutyContext } from './duty.ts';
 const AT_RATE_EVERY_MS = 500;
 const PARKED_EVERY_MS = 2_000;
 const MAX_PARKED_PER_RUN = 200;
+/** Addresses whose deliveries are released at once: by one script, up to a `RELEASE_RATE` of 50. */
+const ADDRESSES_AT_ONCE = 8;
 
 /**
  * Releases held deliveries of resumed addresses, or overdue deliveries, at `RELEASE_RATE` (`releasePerSecond`) for each
@@ -32,7 +34,8 @@ export const releaseAtRate =
         runs.set(partition, run + 1);
         const limit = inRuns(run + 1) - inRuns(run);
         if (limit === 0) return;
-        await eachInTurn(await addressesToRelease(context.store, partition, lane), (subscriptionId) =>
+        const waiting = await addressesToRelease(context.store, partition, lane);
+        await eachSideBySide(waiting, ADDRESSES_AT_ONCE, (subscriptionId) =>
           releaseDeliveries(context.store, lane, subscriptionId, limit, context.clock.now()),
         );
       },
@@ -51,7 +54,7 @@ export const releaseParked = (context: DutyContext): Duty => ({
   onlyWithWork: true,
   async run(partition) {
     const waiting = await addressesToRelease(context.store, partition, 'parked');
-    await eachInTurn(randomSample(waiting, MAX_PARKED_PER_RUN), (subscriptionId) =>
+    await eachSideBySide(randomSample(waiting, MAX_PARKED_PER_RUN), ADDRESSES_AT_ONCE, (subscriptionId) =>
       releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now()),
     );
   },

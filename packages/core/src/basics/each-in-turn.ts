@@ -1,5 +1,6 @@
 /** Does the same for each of many items: one that fails does not stop the others. */
 import { PartitionUnavailable, StorageUnavailable } from '../errors.ts';
+import { chunksOf } from './chunks.ts';
 import { throwRejections } from './throw-rejections.ts';
 
 /**
@@ -18,4 +19,15 @@ export async function eachInTurn<T>(items: Iterable<T>, step: (item: T) => Promi
     }
   }
   throwRejections(failures);
+}
+
+/** The same with `atOnce` items side by side: together they wait for Redis as long as one alone. */
+export async function eachSideBySide<T>(
+  items: readonly T[],
+  atOnce: number,
+  step: (item: T) => Promise<unknown>,
+): Promise<void> {
+  await eachInTurn(chunksOf(items, atOnce), async (some) =>
+    throwRejections(await Promise.allSettled(some.map((item) => step(item)))),
+  );
 }
