@@ -24,15 +24,27 @@ it.each([1, 3, 50])('releases exactly %d a second to an address, in two runs', a
   expect(60 - (await laneLength(store, 'overdue', id))).toBe(releasePerSecond);
 });
 
+/** Addresses of partition 0 that have a delivery in a lane each. */
+async function addressesWith(lane: 'held' | 'overdue' | 'parked', count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const { id } = await subscribe({ id: subscriptionIdIn(0) });
+    const [made] = await deliver([id]);
+    await store.redis.zadd(`${store.prefix}:{0}:${lane}:${id}`, time.nowMs, made!.deliveryId);
+    await store.redis.sadd(`${store.prefix}:{0}:release_${lane}`, id);
+  }
+}
+
+it('releases parked deliveries of at most 200 addresses in a run, as many in each of the four partitions', async () => {
+  await addressesWith('parked', 60);
+  const context = { store, clock: { now: () => time.nowMs } } as unknown as DutyContext;
+  await releaseParked(context).run(0);
+  expect(await store.redis.scard(`${store.prefix}:{0}:release_parked`)).toBe(10);
+});
+
 it.each(['held', 'overdue', 'parked'] as const)(
   'releases the %s deliveries of eight addresses with one script',
   async (lane) => {
-    for (let i = 0; i < 20; i++) {
-      const { id } = await subscribe({ id: subscriptionIdIn(0) });
-      const [made] = await deliver([id]);
-      await store.redis.zadd(`${store.prefix}:{0}:${lane}:${id}`, time.nowMs, made!.deliveryId);
-      await store.redis.sadd(`${store.prefix}:{0}:release_${lane}`, id);
-    }
+    await addressesWith(lane, 20);
     const context = { store, clock: { now: () => time.nowMs }, releasePerSecond: 50 } as unknown as DutyContext;
     const release = jest.spyOn(store.redis as unknown as { script_release: () => void }, 'script_release');
     await (lane === 'parked' ? releaseParked : releaseAtRate(lane))(context).run(0);

@@ -9,6 +9,7 @@ import type { Duty, DutyContext } from './duty.ts';
 
 const AT_RATE_EVERY_MS = 500;
 const PARKED_EVERY_MS = 2_000;
+/** In all partitions together: most of what is released finds no slot, and is parked again. */
 const MAX_PARKED_PER_RUN = 200;
 /** Addresses whose deliveries are released at once: by one script, up to a `RELEASE_RATE` of 50. */
 const ADDRESSES_AT_ONCE = 8;
@@ -54,7 +55,8 @@ export const releaseParked = (context: DutyContext): Duty => ({
   onlyWithWork: true,
   async run(partition) {
     const waiting = await addressesToRelease(context.store, partition, 'parked');
-    await eachSideBySide(randomSample(waiting, MAX_PARKED_PER_RUN), ADDRESSES_AT_ONCE, (subscriptionId) =>
+    const some = randomSample(waiting, Math.ceil(MAX_PARKED_PER_RUN / context.store.partitions));
+    await eachSideBySide(some, ADDRESSES_AT_ONCE, (subscriptionId) =>
       releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now()),
     );
   },
