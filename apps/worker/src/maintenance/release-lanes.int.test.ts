@@ -41,14 +41,11 @@ it('releases parked deliveries of at most 200 addresses in a run, as many in eac
   expect(await store.redis.scard(`${store.prefix}:{0}:release_parked`)).toBe(10);
 });
 
-it.each(['held', 'overdue', 'parked'] as const)(
-  'releases the %s deliveries of eight addresses with one script',
-  async (lane) => {
-    await addressesWith(lane, 20);
-    const context = { store, clock: { now: () => time.nowMs }, releasePerSecond: 50 } as unknown as DutyContext;
-    const release = jest.spyOn(store.redis as unknown as { script_release: () => void }, 'script_release');
-    await (lane === 'parked' ? releaseParked : releaseAtRate(lane))(context).run(0);
-    expect(release).toHaveBeenCalledTimes(3);
-    expect(await store.redis.exists(`${store.prefix}:{0}:release_${lane}`)).toBe(0);
-  },
-);
+it.each(['held', 'overdue'] as const)('releases the %s deliveries of eight addresses with one script', async (lane) => {
+  await addressesWith(lane, 20);
+  const context = { store, clock: { now: () => time.nowMs }, releasePerSecond: 50 } as unknown as DutyContext;
+  const release = jest.spyOn(store.redis as unknown as { script_release: () => void }, 'script_release');
+  await releaseAtRate(lane)(context).run(0);
+  expect(release).toHaveBeenCalledTimes(3);
+  expect(await store.redis.exists(`${store.prefix}:{0}:release_${lane}`)).toBe(0);
+});

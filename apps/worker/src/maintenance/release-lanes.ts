@@ -2,7 +2,7 @@
  * Maintenance duties: release held and overdue deliveries at a fixed rate, and parked deliveries that no ending attempt
  * releases.
  */
-import { eachSideBySide } from '@posthorn/core';
+import { eachInTurn, eachSideBySide } from '@posthorn/core';
 import { addressesToRelease, releaseDeliveries } from '@posthorn/store';
 import { randomSample } from '../random-sample.ts';
 import type { Duty, DutyContext } from './duty.ts';
@@ -56,7 +56,8 @@ export const releaseParked = (context: DutyContext): Duty => ({
   async run(partition) {
     const waiting = await addressesToRelease(context.store, partition, 'parked');
     const some = randomSample(waiting, Math.ceil(MAX_PARKED_PER_RUN / context.store.partitions));
-    await eachSideBySide(some, ADDRESSES_AT_ONCE, (subscriptionId) =>
+    // One by one: most of these jobs are parked again, and a burst of them would delay the others.
+    await eachInTurn(some, (subscriptionId) =>
       releaseDeliveries(context.store, 'parked', subscriptionId, 1, context.clock.now()),
     );
   },
