@@ -46,11 +46,17 @@ const FAILING = 0.9;
 const FAILING_SHARE = 0.2;
 /** A slow address that was refused counts as waiting for this long. */
 const WAITING_MS = 5_000;
+/** Unknown addresses leave slots to slow ones for this long after one of these wanted a slot last. */
+const SLOW_ARE_HERE_MS = 60_000;
 
-/** The slow addresses that have or want slots, and the slots that they have. */
+/**
+ * The slow addresses that have or want slots, and the slots that they have; apart from them the slots of unknown
+ * addresses whose first attempts hang.
+ */
 interface SlowAddresses {
   count: number;
   slots: number;
+  unknownSlots: number;
 }
 
 /** The loops run for each attempt, so they go by index: the iterator of an ActiveList would copy the list. */
@@ -65,6 +71,8 @@ export class SlotLimits {
   readonly #slowHost: number;
   /** When known addresses last hung together and had all slots: what was known of any address then may be wrong. */
   #hungAtMs = Number.NEGATIVE_INFINITY;
+  /** When a known slow address last wanted a slot. */
+  #slowCameAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LimitOptions, state: SlotState) {
     const { total, perAddress, perHost } = options;
@@ -88,16 +96,18 @@ export class SlotLimits {
     const ownFree = this.#ownFreeOf(address);
     if (ownFree <= 0) return { free: 0, waitsFor: 'own' };
     if (this.isSlow(address)) {
+      if (!isUnknown(address)) this.#slowCameAtMs = this.#options.now();
       const slow = this.#countSlow();
       const free = Math.min(this.#freeForSlow(slow), this.#slowFreeOf(address, slow));
-      return { free, waitsFor: slow.slots + slow.count > this.#slow ? 'turn' : 'own' };
+      return { free, waitsFor: slow.slots + slow.count > this.#sharedBy(slow) ? 'turn' : 'own' };
     }
     const inFlight = this.#state.all.inFlight.size;
     const free = Math.min(ownFree, this.#options.total - inFlight);
     // The address fits even if all attempts in flight were further ones: no need to count those.
     if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
     const first = own === 0 && this.#isKnown(address) ? 1 : 0;
-    const further = Math.min(this.#further - this.#furtherSlots(), this.#unreserved - inFlight);
+    let further = Math.min(this.#further - this.#furtherSlots(), this.#unreserved - inFlight);
+    if (isUnknown(address)) further = Math.min(further, this.#mostUnknown() - this.#unknownSlots());
     return { free: Math.min(free, first + Math.max(0, further)), waitsFor: 'any' };
   }
 
@@ -106,7 +116,9 @@ export class SlotLimits {
     const { all } = this.#state;
     if (all.inFlight.size < this.#options.total) return;
     const nowMs = this.#options.now();
-    if (isStalled(all, nowMs) && this.#countSlow().slots > this.#unreserved) this.#hungAtMs = nowMs;
+    if (!isStalled(all, nowMs)) return;
+    const { slots, unknownSlots } = this.#countSlow();
+    if (slots + unknownSlots > this.#unreserved) this.#hungAtMs = nowMs;
   }
 
   /** How many more slots of a host or an IP (or of all) are free for addresses like this one. */
@@ -148,7 +160,7 @@ export class SlotLimits {
   isWithinShare(address: Address): boolean {
     if (!this.isSlow(address)) return this.#ownFreeOf(address) >= 0;
     const slow = this.#countSlow();
-    return this.#slowFreeOf(address, slow) >= 0 && slow.slots + slow.count <= this.#slow;
+    return this.#slowFreeOf(address, slow) >= 0 && slow.slots + slow.count <= this.#sharedBy(slow);
   }
 
   /** Whether the address is fast; an unknown address counts as fast in a fast group. */
@@ -162,7 +174,7 @@ export class SlotLimits {
    * known address only waits for one of all slots. (One that was known before all slots hung may hang as well.)
    */
   endsSoon(address: Address, group: Group): boolean {
-    if (group === this.#state.all && (address.meanMs ?? address.learnedAtMs) >= 0) return this.#isKnown(address);
+    if (group === this.#state.all && !isUnknown(address)) return this.#isKnown(address);
     const nowMs = this.#options.now();
     if (this.countsAsFast(address, group, nowMs)) return true;
     return address.meanMs === undefined && group.meanMs === undefined && !hasTaken(group, FAST_MS, nowMs);
@@ -182,15 +194,30 @@ export class SlotLimits {
   }
 
   /** How many more slots all slow addresses may have together. */
-  #freeForSlow({ slots }: SlowAddresses): number {
+  #freeForSlow({ slots, unknownSlots }: SlowAddresses): number {
     const totalFree = this.#options.total - this.#state.all.inFlight.size;
-    return Math.min(totalFree, this.#unreserved - slots - this.#furtherSlots(), this.#slow - slots);
+    return Math.min(totalFree, this.#unreserved - slots - unknownSlots - this.#furtherSlots(), this.#slow - slots);
   }
 
-  /** How many more slots a slow address may have; negative if it has more than its share. */
-  #slowFreeOf(address: Address, { count, slots }: SlowAddresses): number {
-    const fairShare = atLeastOne(this.#slow / Math.max(1, count));
-    return Math.min(this.#ownFreeOf(address), fairShare - address.inFlight.size, this.#slow - slots);
+  /** How many slots all unknown addresses may have. */
+  #mostUnknown(): number {
+    return this.#options.now() - this.#slowCameAtMs < SLOW_ARE_HERE_MS ? this.#further : this.#unreserved;
+  }
+
+  /** How many slots all slow addresses share. */
+  #sharedBy({ unknownSlots }: SlowAddresses): number {
+    return Math.min(this.#slow, this.#unreserved - unknownSlots);
+  }
+
+  /**
+   * How many more slots a slow address may have; negative if it has more than its share. None if only its attempts in
+   * flight say that it is slow.
+   */
+  #slowFreeOf(address: Address, slow: SlowAddresses): number {
+    if (isUnknown(address)) return 0;
+    const shared = this.#sharedBy(slow);
+    const fairShare = atLeastOne(shared / Math.max(1, slow.count));
+    return Math.min(this.#ownFreeOf(address), fairShare - address.inFlight.size, shared - slow.slots);
   }
 
   /** Slots of addresses that are not slow, except the first slot of each known address. */
@@ -204,13 +231,27 @@ export class SlotLimits {
     return slots;
   }
 
+  /** Slots of unknown addresses, also of those that hang. */
+  #unknownSlots(): number {
+    let slots = 0;
+    const { busy } = this.#state;
+    for (let i = 0, address = busy.at(0); address; address = busy.at(++i))
+      if (isUnknown(address)) slots += address.inFlight.size;
+    return slots;
+  }
+
   #countSlow(): SlowAddresses {
     let count = 0;
     let slots = 0;
+    let unknownSlots = 0;
     const nowMs = this.#options.now();
     const { busy, waitingSlow } = this.#state;
     for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
       if (!this.isSlow(address, nowMs)) continue;
+      if (isUnknown(address)) {
+        unknownSlots += address.inFlight.size;
+        continue;
+      }
       count += 1;
       slots += address.inFlight.size;
     }
@@ -218,12 +259,17 @@ export class SlotLimits {
       if (nowMs - address.refusedAtMs > WAITING_MS || address.inFlight.size > 0) waitingSlow.delete(address);
       else count += 1;
     }
-    return { count, slots };
+    return { count, slots, unknownSlots };
   }
 }
 
 function atLeastOne(slots: number): number {
   return Math.max(1, Math.floor(slots));
+}
+
+/** Whether nothing is known of an address, neither from an attempt that ended nor from other processes. */
+export function isUnknown({ meanMs, learnedAtMs }: Address): boolean {
+  return meanMs === undefined && learnedAtMs < 0;
 }
 
 function isFast(where: Address | Group, nowMs: number): boolean {

@@ -367,6 +367,42 @@ describe('addresses without a finished attempt', () => {
     expect(fresh()).toBe(0);
     expect(names('known', 10).map((id) => countOf(id))).toEqual(Array.from({ length: 10 }, () => 1));
   });
+  it('leave slots to slow addresses also once they hang, which take turns there', () => {
+    const slow = names('slow', 40);
+    for (const id of slow) attempt(id, 1_000);
+    const [hanging] = acquireOneOf(names('unknown', 300));
+    clock.advance(501);
+    const [first, ...others] = acquireOneOf(slow);
+    expect(others).toHaveLength(19);
+    expect(slots.acquire('unknown-299')).toBeUndefined();
+    clock.advance(499);
+    expect(slots.release(first!, false, 5)).toEqual([{ subscriptionId: 'slow-20', deliveries: 1 }]);
+    expect(acquireOneOf(['slow-20'])).toHaveLength(1);
+    // The next unknown one or the next slow one takes the slot.
+    const woken = slots.release(hanging!, true, 0).map(({ subscriptionId }) => subscriptionId);
+    expect(woken).toEqual(['unknown-70', 'slow-21']);
+  });
+  it('leave these to slow addresses until none of them has wanted one for a minute', () => {
+    attempt('slow', 1_000);
+    acquireAll('slow', { most: 1 });
+    acquireOneOf(names('unknown', 70));
+    clock.advance(59_999);
+    expect(slots.acquire('unknown-70')).toBeUndefined();
+    clock.advance(1);
+    expect(acquireOneOf(names('unknown', 300))).toHaveLength(20 - 1);
+  });
+  it('get no further slot while the first attempts to them hang', () => {
+    acquireAll('fresh', { most: 2 });
+    clock.advance(501);
+    expect(slots.acquire('fresh')).toBeUndefined();
+  });
+  it('do not stand in the way of known ones that wait for any slot', () => {
+    const known = names('known', 31);
+    for (const id of known) attempt(id, 10);
+    acquireOneOf(names('unknown', 100));
+    const [first] = acquireOneOf(known);
+    expect(slots.release(first!, false, 0)).toEqual([{ subscriptionId: 'known-30', deliveries: 1 }]);
+  });
   it('leave slots to known addresses also together with slow ones', () => {
     for (const id of names('known', 20)) attempt(id, 10);
     for (const id of names('slow', 60)) attempt(id, 8_000);

@@ -1,6 +1,6 @@
 /** Keeps the addresses whose deliveries found no slot, and picks those whose turn it is when an attempt ends. */
 import type { Address, Group } from './slot-groups.ts';
-import type { SlotLimits, SlotState } from './slot-limits.ts';
+import { isUnknown, type SlotLimits, type SlotState } from './slot-limits.ts';
 
 interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
   limits: SlotLimits;
@@ -75,9 +75,11 @@ export class WaitingAddresses {
     const ids: string[] = [];
     const released = releasedIn(group);
     let lookedAt = 0;
+    let areUnknownFull = false;
     for (const id of waiting) {
       if (ids.length >= MAX_WOKEN || lookedAt++ >= MAX_LOOKED_AT) break;
       const address = addressOf(id);
+      if (areUnknownFull && isUnknown(address)) continue;
       if (limits.isSlow(address) !== (waiting === group.slowWaiting)) {
         // It has become slow, or fast, since it was refused.
         waiting.delete(id);
@@ -85,7 +87,12 @@ export class WaitingAddresses {
         continue;
       }
       const used = ids.length === 0 ? 0 : ids.length + released;
-      if (used >= limits.capacityIn(group, address)) break;
+      if (used >= limits.capacityIn(group, address)) {
+        // Known addresses behind it may have room.
+        areUnknownFull = group === this.#options.all && isUnknown(address);
+        if (areUnknownFull) continue;
+        break;
+      }
       waiting.delete(id);
       const refusal = refusalOf(address);
       if (refusal) this.#addTo(refusal.group, address);
