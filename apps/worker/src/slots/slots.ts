@@ -199,7 +199,7 @@ export class Slots {
       return { kind: 'share' };
     }
     const waitThere = ({ waiting, slowWaiting }: Group) => waiting.size + slowWaiting.size > 0;
-    const othersWait = this.#all.waiting.size > 0 || hostAndIpOf(address).some(waitThere);
+    const othersWait = this.#waiting.isAnyWaiting() || hostAndIpOf(address).some(waitThere);
     if (othersWait || !this.#limits.isWithinShare(address)) return { kind: 'none' };
     if (room <= 0 || !this.#shortWaits.isEmpty()) return { kind: 'last' };
     return { kind: 'first', deliveries: 1 + this.#released.beginFurther(slot, room, this.#freeOf(address)) };
@@ -252,10 +252,8 @@ export class Slots {
     } else this.#released.add(address, jobs.length);
     this.#shortWaits.attemptEnded(groups);
     const capacities: Capacity[] = [];
-    for (const group of groups) {
-      this.#addWoken(this.#waiting.wake(group), capacities);
-      this.#addWoken(this.#waiting.wakeSlow(group), capacities);
-    }
+    for (const group of groups)
+      for (const line of this.#waiting.linesOf(group)) this.#addWoken(this.#waiting.wake(line, group), capacities);
     // If others have followed, their ends empty the lane: deliveries released now would only wait in the queue.
     const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));

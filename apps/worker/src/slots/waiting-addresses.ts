@@ -27,6 +27,8 @@ const NOBODY: readonly string[] = [];
 
 export class WaitingAddresses {
   readonly #options: WaitingOptions;
+  /** Unknown addresses that wait for any slot, longest wait first. */
+  readonly #unknownWaiting = new Set<string>();
   /** Addresses whose host or IP had no slot a moment ago. */
   readonly #refused = new Set<Address>();
 
@@ -48,52 +50,52 @@ export class WaitingAddresses {
 
   #addTo(group: Group | undefined, address: Address): void {
     const { all, limits } = this.#options;
-    const isSlow = limits.isSlow(address);
     // One with an attempt in flight could not be woken, and waits from the end of that.
-    if (!group && (!isSlow || address.inFlight.size > 0)) return;
-    const { waiting, slowWaiting } = group ?? all;
-    const where = isSlow ? slowWaiting : waiting;
-    if (where.size < MAX_WAITING) where.add(address.id);
+    if (!group && (!limits.isSlow(address) || address.inFlight.size > 0)) return;
+    const line = this.#lineOf(address, group ?? all);
+    if (line.size < MAX_WAITING) line.add(address.id);
+  }
+
+  /** Where an address waits for a group. Unknown and slow ones may have no slot where others have one. */
+  #lineOf(address: Address, group: Group): Set<string> {
+    const { all, limits } = this.#options;
+    if (limits.isSlow(address)) return group.slowWaiting;
+    return group === all && isUnknown(address) ? this.#unknownWaiting : group.waiting;
+  }
+
+  /** The lines of a group, in the order in which they are to be woken. */
+  linesOf(group: Group): Set<string>[] {
+    const lines = [group.waiting, group.slowWaiting];
+    return group === this.#options.all ? [this.#unknownWaiting, ...lines] : lines;
+  }
+
+  /** Whether an address that is not slow waits for any slot. */
+  isAnyWaiting(): boolean {
+    return this.#options.all.waiting.size + this.#unknownWaiting.size > 0;
   }
 
   /**
-   * Removes and returns the addresses that have waited longest for a group and can acquire a slot now: one in any case,
+   * Removes and returns the addresses of a line that have waited longest and can acquire a slot now: one in any case,
    * since another worker may take what was released a moment ago; more if there are slots for that and for them.
    */
-  wake(group: Group): readonly string[] {
-    return this.#wake(group.waiting, group);
-  }
-
-  /** The same for the slow ones. */
-  wakeSlow(group: Group): readonly string[] {
-    return this.#wake(group.slowWaiting, group);
-  }
-
-  #wake(waiting: Set<string>, group: Group): readonly string[] {
-    if (waiting.size === 0) return NOBODY;
+  wake(line: Set<string>, group: Group): readonly string[] {
+    if (line.size === 0) return NOBODY;
     const { limits, addressOf, releasedIn, refusalOf } = this.#options;
     const ids: string[] = [];
     const released = releasedIn(group);
     let lookedAt = 0;
-    let areUnknownFull = false;
-    for (const id of waiting) {
+    for (const id of line) {
       if (ids.length >= MAX_WOKEN || lookedAt++ >= MAX_LOOKED_AT) break;
       const address = addressOf(id);
-      if (areUnknownFull && isUnknown(address)) continue;
-      if (limits.isSlow(address) !== (waiting === group.slowWaiting)) {
-        // It has become slow, or fast, since it was refused.
-        waiting.delete(id);
+      if (this.#lineOf(address, group) !== line) {
+        // It has become known, slow or fast since it was refused.
+        line.delete(id);
         this.#addTo(group, address);
         continue;
       }
       const used = ids.length === 0 ? 0 : ids.length + released;
-      if (used >= limits.capacityIn(group, address)) {
-        // Known addresses behind it may have room.
-        areUnknownFull = group === this.#options.all && isUnknown(address);
-        if (areUnknownFull) continue;
-        break;
-      }
-      waiting.delete(id);
+      if (used >= limits.capacityIn(group, address)) break;
+      line.delete(id);
       const refusal = refusalOf(address);
       if (refusal) this.#addTo(refusal.group, address);
       else ids.push(id);
