@@ -88,8 +88,7 @@ export class SlotLimits {
 
   /**
    * How many more slots the address may acquire, apart from the limits of its host and IP. `waitsFor` says what must
-   * happen first if there are none: an attempt to this address or to any address ends, or, where slow addresses
-   * compete, the turn of this one comes.
+   * happen first if there are none: an attempt to this address or to any address ends, or the turn of a slow one comes.
    */
   capacityOf(address: Address): { free: number; waitsFor: 'own' | 'any' | 'turn' } {
     const own = address.inFlight.size;
@@ -98,8 +97,7 @@ export class SlotLimits {
     if (this.isSlow(address)) {
       if (!isUnknown(address)) this.#slowCameAtMs = this.#options.now();
       const slow = this.#countSlow();
-      const free = Math.min(this.#freeForSlow(slow), this.#slowFreeOf(address, slow));
-      return { free, waitsFor: slow.slots + slow.count > this.#sharedBy(slow) ? 'turn' : 'own' };
+      return { free: Math.min(this.#freeForSlow(slow), this.#slowFreeOf(address, slow)), waitsFor: 'turn' };
     }
     const inFlight = this.#state.all.inFlight.size;
     const free = Math.min(ownFree, this.#options.total - inFlight);

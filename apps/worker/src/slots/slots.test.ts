@@ -391,6 +391,15 @@ describe('addresses without a finished attempt', () => {
     clock.advance(1);
     expect(acquireOneOf(names('unknown', 300))).toHaveLength(20 - 1);
   });
+  it('leave slots to slow addresses that nobody else waits for, which go on there without a turn', () => {
+    const slow = names('slow', 12);
+    for (const id of slow) attempt(id, 1_000);
+    acquireOneOf(names('unknown', 70));
+    clock.advance(501);
+    const [first, ...others] = acquireOneOf(slow);
+    expect(others).toHaveLength(11);
+    expect(slots.release(first!, false, 5)).toEqual([{ subscriptionId: 'slow-0', deliveries: 1 }]);
+  });
   it('get no further slot while the first attempts to them hang', () => {
     acquireAll('fresh', { most: 2 });
     clock.advance(501);

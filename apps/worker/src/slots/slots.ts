@@ -278,10 +278,7 @@ export class Slots {
 
   /** How many parked deliveries may go out when an attempt to their address ends. If none may, the address waits. */
   #ownCapacity(address: Address, parked: number, othersWoken: boolean): number {
-    const { free, waitsFor } = this.#limits.capacityOf(address);
-    // Where slow addresses compete, each waits for its turn, or the first would keep its slots for ever.
-    const waitsForTurn = othersWoken || waitsFor === 'turn';
-    const own = waitsForTurn ? 0 : Math.min(parked, this.#freeOf(address, free));
+    const own = othersWoken ? 0 : Math.min(parked, this.#freeOf(address));
     if (own <= 0 && address.inFlight.size === 0) {
       const refusal = this.#refusalOf(address);
       this.#waiting.add(address, refusal ? refusal.group : this.#afterOthers(address));
@@ -302,7 +299,8 @@ export class Slots {
    * How many more slots an address may acquire, without those for which deliveries were just released. These count only
    * while the address has a slot: other workers may have taken the deliveries.
    */
-  #freeOf(address: Address, free = this.#limits.capacityOf(address).free): number {
+  #freeOf(address: Address): number {
+    const { free } = this.#limits.capacityOf(address);
     const inGroups = hostAndIpOf(address).map((group) => this.#limits.capacityIn(group, address));
     return Math.min(free, ...inGroups) - (address.inFlight.size > 0 ? this.#released.count(address) : 0);
   }
