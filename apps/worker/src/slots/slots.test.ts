@@ -101,6 +101,20 @@ describe('slots of thousands of addresses', () => {
   });
 });
 
+describe('an address of which nothing is parked any more', () => {
+  it('does not get the turn of one that has parked deliveries', () => {
+    const ids = names('known', 103);
+    for (const id of ids) attempt(id, 10);
+    const [first, second] = ids.flatMap((id) => acquireAll(id, { most: 1 }));
+    for (const id of ids.slice(100)) expect(slots.acquire(id)).toBeUndefined();
+    expect(slots.release(first!, false, 0)).toEqual([{ subscriptionId: 'known-100', deliveries: 1 }]);
+    // Another worker takes that, and this one a job of the last address, which was its only delivery.
+    const [last] = acquireAll('known-102', { most: 1 });
+    expect(slots.release(last!, false, 0)).toEqual([{ subscriptionId: 'known-101', deliveries: 1 }]);
+    expect(slots.release(second!, false, 1)).toEqual([{ subscriptionId: 'known-1', deliveries: 1 }]);
+  });
+});
+
 describe('slots of slow addresses', () => {
   it('that wait for one more on their host than they may have do not keep others there from their turn', () => {
     const host = 'shared.test';

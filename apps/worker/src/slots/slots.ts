@@ -251,6 +251,7 @@ export class Slots {
         if (!this.#refusalOf(address)) this.#kept.add({ jobId: id, slot: this.#acquire(address) });
     } else this.#released.add(address, jobs.length);
     this.#shortWaits.attemptEnded(groups);
+    if (failed !== undefined && parked === 0 && !address.mayHaveParked) this.#waiting.remove(address);
     const capacities: Capacity[] = [];
     for (const group of groups)
       for (const line of this.#waiting.linesOf(group)) this.#addWoken(this.#waiting.wake(line, group), capacities);

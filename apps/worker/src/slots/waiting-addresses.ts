@@ -1,5 +1,5 @@
 /** Keeps the addresses whose deliveries found no slot, and picks those whose turn it is when an attempt ends. */
-import type { Address, Group } from './slot-groups.ts';
+import { type Address, type Group, hostAndIpOf } from './slot-groups.ts';
 import { isUnknown, type SlotLimits, type SlotState } from './slot-limits.ts';
 
 interface WaitingOptions extends Pick<SlotState, 'all' | 'waitingSlow'> {
@@ -61,6 +61,12 @@ export class WaitingAddresses {
     const { all, limits } = this.#options;
     if (limits.isSlow(address)) return group.slowWaiting;
     return group === all && isUnknown(address) ? this.#unknownWaiting : group.waiting;
+  }
+
+  /** Nothing of an address is parked any more. */
+  remove(address: Address): void {
+    for (const group of [this.#options.all, ...hostAndIpOf(address)])
+      for (const line of this.linesOf(group)) line.delete(address.id);
   }
 
   /** The lines of a group, in the order in which they are to be woken. */
