@@ -31,11 +31,10 @@ export const SLOW_MS = 500;
 const SLOW_SHARE = 0.5;
 /** The share of all slots for further attempts and unknown addresses. The rest is for first attempts of known ones. */
 const FURTHER_SHARE = 0.7;
-/**
- * The share of all slots that is always left to first attempts of known addresses. Without it, unknown addresses that
- * hang would soon count as slow, no longer as unknown, while other slow addresses use the slow share.
- */
+/** The share of all slots that slow and unknown addresses always leave to first attempts of known ones. */
 const KNOWN_SHARE = 0.1;
+/** The share of all slots that unknown addresses have although first attempts of known ones would take all. */
+const UNKNOWN_SHARE = 0.1;
 /** The share of all slots that the fast addresses of one host, or of one IP, may use. */
 const FAST_HOST_SHARE = 0.7;
 /** The share of a host's slots that its slow addresses leave to unknown ones. */
@@ -66,6 +65,7 @@ export class SlotLimits {
   readonly #slow: number;
   readonly #further: number;
   readonly #unreserved: number;
+  readonly #unknown: number;
   readonly #failing: number;
   readonly #fastHost: number;
   readonly #slowHost: number;
@@ -81,6 +81,7 @@ export class SlotLimits {
     this.#slow = atLeastOne(total * SLOW_SHARE);
     this.#further = atLeastOne(total * FURTHER_SHARE);
     this.#unreserved = atLeastOne(total * (1 - KNOWN_SHARE));
+    this.#unknown = atLeastOne(total * UNKNOWN_SHARE);
     this.#failing = atLeastOne(perAddress * FAILING_SHARE);
     this.#fastHost = Math.max(perHost, atLeastOne(total * FAST_HOST_SHARE));
     this.#slowHost = atLeastOne(perHost * (1 - NEW_SHARE));
@@ -104,8 +105,8 @@ export class SlotLimits {
     // The address fits even if all attempts in flight were further ones: no need to count those.
     if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
     const first = own === 0 && this.#isKnown(address) ? 1 : 0;
-    let further = Math.min(this.#further - this.#furtherSlots(), this.#unreserved - inFlight);
-    if (isUnknown(address)) further = Math.min(further, this.#mostUnknown() - this.#unknownSlots());
+    const left = isUnknown(address) ? this.#freeForUnknown() : this.#unreserved - inFlight;
+    const further = Math.min(this.#further - this.#furtherSlots(), left);
     return { free: Math.min(free, first + Math.max(0, further)), waitsFor: 'any' };
   }
 
@@ -192,9 +193,19 @@ export class SlotLimits {
   }
 
   /** How many more slots all slow addresses may have together. */
-  #freeForSlow({ slots, unknownSlots }: SlowAddresses): number {
+  #freeForSlow({ slots }: SlowAddresses): number {
     const totalFree = this.#options.total - this.#state.all.inFlight.size;
-    return Math.min(totalFree, this.#unreserved - slots - unknownSlots - this.#furtherSlots(), this.#slow - slots);
+    return Math.min(totalFree, this.#unreserved - this.#beyondFirst(), this.#slow - slots);
+  }
+
+  /** How many more slots all unknown addresses may have together. */
+  #freeForUnknown(): number {
+    const slots = this.#unknownSlots();
+    const besideFirst = Math.min(this.#unknown - slots, this.#unreserved - this.#beyondFirst());
+    return Math.min(
+      this.#mostUnknown() - slots,
+      Math.max(besideFirst, this.#unreserved - this.#state.all.inFlight.size),
+    );
   }
 
   /** How many slots all unknown addresses may have. */
@@ -226,6 +237,16 @@ export class SlotLimits {
     for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
       if (!this.isSlow(address, nowMs)) slots += address.inFlight.size - (this.#isKnown(address) ? 1 : 0);
     }
+    return slots;
+  }
+
+  /** All slots except the first one of each known address that is not slow. */
+  #beyondFirst(): number {
+    let slots = this.#state.all.inFlight.size;
+    const nowMs = this.#options.now();
+    const { busy } = this.#state;
+    for (let i = 0, address = busy.at(0); address; address = busy.at(++i))
+      if (!this.isSlow(address, nowMs) && this.#isKnown(address)) slots -= 1;
     return slots;
   }
 

@@ -405,6 +405,19 @@ describe('addresses without a finished attempt', () => {
     clock.advance(1);
     expect(acquireOneOf(names('unknown', 300))).toHaveLength(20 - 1);
   });
+  it('have a tenth of all slots beside any number of known ones that always have attempts in flight', () => {
+    const known = names('known', 100);
+    for (const id of known) attempt(id, 10);
+    const inFlight = acquireOneOf(known);
+    expect(inFlight).toHaveLength(100);
+    const unknown = names('unknown', 15);
+    for (const id of unknown) expect(slots.acquire(id)).toBeUndefined();
+    const acquired = unknown.flatMap((id, i) => {
+      const woken = slots.release(inFlight[i]!, false, 5).some(({ subscriptionId }) => subscriptionId === id);
+      return woken ? acquireOneOf([id]) : [];
+    });
+    expect(acquired).toHaveLength(10);
+  });
   it('leave slots to slow addresses that nobody else waits for, which go on there without a turn', () => {
     const slow = names('slow', 12);
     for (const id of slow) attempt(id, 1_000);
