@@ -253,8 +253,7 @@ export class Slots {
     this.#shortWaits.attemptEnded(groups);
     if (failed !== undefined && parked === 0 && !address.mayHaveParked) this.#waiting.remove(address);
     const capacities: Capacity[] = [];
-    for (const group of groups)
-      for (const line of this.#waiting.linesOf(group)) this.#addWoken(this.#waiting.wake(line, group), capacities);
+    for (const group of groups) this.#addWoken(this.#waiting.wake(group), capacities);
     // If others have followed, their ends empty the lane: deliveries released now would only wait in the queue.
     const isFollowed = jobs.length > 0 && address.inFlight.size > 0;
     const mayRelease = isFollowed ? 0 : Math.max(parked, Number(address.mayHaveParked));

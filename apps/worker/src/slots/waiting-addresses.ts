@@ -65,14 +65,11 @@ export class WaitingAddresses {
 
   /** Nothing of an address is parked any more. */
   remove(address: Address): void {
-    for (const group of [this.#options.all, ...hostAndIpOf(address)])
-      for (const line of this.linesOf(group)) line.delete(address.id);
-  }
-
-  /** The lines of a group, in the order in which they are to be woken. */
-  linesOf(group: Group): Set<string>[] {
-    const lines = [group.waiting, group.slowWaiting];
-    return group === this.#options.all ? [this.#unknownWaiting, ...lines] : lines;
+    this.#unknownWaiting.delete(address.id);
+    for (const { waiting, slowWaiting } of [this.#options.all, ...hostAndIpOf(address)]) {
+      waiting.delete(address.id);
+      slowWaiting.delete(address.id);
+    }
   }
 
   /** Whether an address that is not slow waits for any slot. */
@@ -81,10 +78,18 @@ export class WaitingAddresses {
   }
 
   /**
-   * Removes and returns the addresses of a line that have waited longest and can acquire a slot now: one in any case,
-   * since another worker may take what was released a moment ago; more if there are slots for that and for them.
+   * Removes and returns the addresses that have waited longest for a group and can acquire a slot now. Of each line it
+   * is one in any case, since another worker may take what was released a moment ago; more if there are slots for that
+   * and for them. But if unknown addresses go on, which have a limit of their own, others need slots beside them.
    */
-  wake(line: Set<string>, group: Group): readonly string[] {
+  wake(group: Group): readonly string[] {
+    const unknown = group === this.#options.all ? this.#wake(this.#unknownWaiting, group, 0) : NOBODY;
+    const others = this.#wake(group.waiting, group, unknown.length);
+    return unknown.concat(others, this.#wake(group.slowWaiting, group, unknown.length));
+  }
+
+  /** `taken`: slots that addresses of another line get first. */
+  #wake(line: Set<string>, group: Group, taken: number): readonly string[] {
     if (line.size === 0) return NOBODY;
     const { limits, addressOf, releasedIn, refusalOf } = this.#options;
     const ids: string[] = [];
@@ -99,7 +104,7 @@ export class WaitingAddresses {
         this.#addTo(group, address);
         continue;
       }
-      const used = ids.length === 0 ? 0 : ids.length + released;
+      const used = ids.length + taken === 0 ? 0 : ids.length + taken + released;
       if (used >= limits.capacityIn(group, address)) break;
       line.delete(id);
       const refusal = refusalOf(address);
