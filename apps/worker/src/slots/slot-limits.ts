@@ -58,6 +58,15 @@ interface SlowAddresses {
   unknownSlots: number;
 }
 
+/** Slots in flight. The first one of each known address that is not slow counts in none of these. */
+interface Taken {
+  all: number;
+  /** Without those of slow addresses. */
+  further: number;
+  /** Of unknown addresses, also of those that hang. */
+  unknown: number;
+}
+
 /** The loops run for each attempt, so they go by index: the iterator of an ActiveList would copy the list. */
 export class SlotLimits {
   readonly #options: LimitOptions;
@@ -105,8 +114,9 @@ export class SlotLimits {
     // The address fits even if all attempts in flight were further ones: no need to count those.
     if (inFlight + free <= this.#further) return { free, waitsFor: 'any' };
     const first = own === 0 && this.#isKnown(address) ? 1 : 0;
-    const left = isUnknown(address) ? this.#freeForUnknown() : this.#unreserved - inFlight;
-    const further = Math.min(this.#further - this.#furtherSlots(), left);
+    const taken = this.#countTaken();
+    const left = isUnknown(address) ? this.#freeForUnknown(taken) : this.#unreserved - inFlight;
+    const further = Math.min(this.#further - taken.further, left);
     return { free: Math.min(free, first + Math.max(0, further)), waitsFor: 'any' };
   }
 
@@ -195,17 +205,14 @@ export class SlotLimits {
   /** How many more slots all slow addresses may have together. */
   #freeForSlow({ slots }: SlowAddresses): number {
     const totalFree = this.#options.total - this.#state.all.inFlight.size;
-    return Math.min(totalFree, this.#unreserved - this.#beyondFirst(), this.#slow - slots);
+    return Math.min(totalFree, this.#unreserved - this.#countTaken().all, this.#slow - slots);
   }
 
   /** How many more slots all unknown addresses may have together. */
-  #freeForUnknown(): number {
-    const slots = this.#unknownSlots();
-    const besideFirst = Math.min(this.#unknown - slots, this.#unreserved - this.#beyondFirst());
-    return Math.min(
-      this.#mostUnknown() - slots,
-      Math.max(besideFirst, this.#unreserved - this.#state.all.inFlight.size),
-    );
+  #freeForUnknown({ all, unknown }: Taken): number {
+    const besideFirst = Math.min(this.#unknown - unknown, this.#unreserved - all);
+    const left = Math.max(besideFirst, this.#unreserved - this.#state.all.inFlight.size);
+    return Math.min(this.#mostUnknown() - unknown, left);
   }
 
   /** How many slots all unknown addresses may have. */
@@ -229,34 +236,18 @@ export class SlotLimits {
     return Math.min(this.#ownFreeOf(address), fairShare - address.inFlight.size, shared - slow.slots);
   }
 
-  /** Slots of addresses that are not slow, except the first slot of each known address. */
-  #furtherSlots(): number {
-    let slots = 0;
+  #countTaken(): Taken {
+    const taken: Taken = { all: 0, further: 0, unknown: 0 };
     const nowMs = this.#options.now();
     const { busy } = this.#state;
     for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
-      if (!this.isSlow(address, nowMs)) slots += address.inFlight.size - (this.#isKnown(address) ? 1 : 0);
+      const isSlow = this.isSlow(address, nowMs);
+      const slots = address.inFlight.size - (!isSlow && this.#isKnown(address) ? 1 : 0);
+      taken.all += slots;
+      if (!isSlow) taken.further += slots;
+      if (isUnknown(address)) taken.unknown += slots;
     }
-    return slots;
-  }
-
-  /** All slots except the first one of each known address that is not slow. */
-  #beyondFirst(): number {
-    let slots = this.#state.all.inFlight.size;
-    const nowMs = this.#options.now();
-    const { busy } = this.#state;
-    for (let i = 0, address = busy.at(0); address; address = busy.at(++i))
-      if (!this.isSlow(address, nowMs) && this.#isKnown(address)) slots -= 1;
-    return slots;
-  }
-
-  /** Slots of unknown addresses, also of those that hang. */
-  #unknownSlots(): number {
-    let slots = 0;
-    const { busy } = this.#state;
-    for (let i = 0, address = busy.at(0); address; address = busy.at(++i))
-      if (isUnknown(address)) slots += address.inFlight.size;
-    return slots;
+    return taken;
   }
 
   #countSlow(): SlowAddresses {
@@ -267,12 +258,11 @@ export class SlotLimits {
     const { busy, waitingSlow } = this.#state;
     for (let i = 0, address = busy.at(0); address; address = busy.at(++i)) {
       if (!this.isSlow(address, nowMs)) continue;
-      if (isUnknown(address)) {
-        unknownSlots += address.inFlight.size;
-        continue;
+      if (isUnknown(address)) unknownSlots += address.inFlight.size;
+      else {
+        count += 1;
+        slots += address.inFlight.size;
       }
-      count += 1;
-      slots += address.inFlight.size;
     }
     for (const address of waitingSlow) {
       if (nowMs - address.refusedAtMs > WAITING_MS || address.inFlight.size > 0) waitingSlow.delete(address);
