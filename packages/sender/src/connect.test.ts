@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { startBlackHole, testCertificate } from '@posthorn/testing';
@@ -63,8 +63,45 @@ describe('an IP as host', () => {
   });
 });
 
+/** Whether a TLS client's first message offers a session (extension `pre_shared_key` of RFC 8446, 4.2.11). */
+function offersSession(hello: Buffer): boolean {
+  // Record and message headers, version, random.
+  let at = 5 + 4 + 2 + 32;
+  at += 1 + hello.readUInt8(at);
+  at += 2 + hello.readUInt16BE(at);
+  at += 1 + hello.readUInt8(at) + 2;
+  for (; at < hello.length; at += 4 + hello.readUInt16BE(at + 2)) if (hello.readUInt16BE(at) === 41) return true;
+  return false;
+}
+
 describe('a session of TLS', () => {
   afterEach(() => void jest.restoreAllMocks());
+
+  it('is not offered again after a handshake has failed with it', async () => {
+    const secure = createServer(testCertificate, (_request, response) => {
+      response.writeHead(200, { connection: 'close' }).end();
+    });
+    const offered: boolean[] = [];
+    const server = createTcpServer((socket) => {
+      socket
+        .on('error', () => undefined)
+        .once('readable', () => {
+          const hello = (socket.read() as Buffer | null) ?? Buffer.alloc(0);
+          offered.push(offersSession(hello));
+          // The alert handshake_failure.
+          if (offered.at(-1)) return socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 40]));
+          socket.unshift(hello);
+          return secure.emit('connection', socket);
+        });
+    });
+    const port = await listening(server, '127.0.0.1');
+    const from = testSender({ ca: testCertificate.cert });
+    const send = () => from.send(post(`https://127.0.0.1:${port}/`));
+    expect(await send()).toEqual(responded());
+    expect(await send()).toMatchObject({ kind: 'connection_failed', error: 'tls' });
+    expect(await send()).toEqual(responded());
+    expect(offered).toEqual([false, true, false]);
+  });
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)('is not resumed after the end of its certificate: %s', async (version) => {
     const resumed: boolean[] = [];

@@ -107,8 +107,11 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
       const call = waiting;
       waiting = undefined;
       if (!call) return;
-      if (handshake) handshakes.end(handshake, error ? { error, ip: ip() } : undefined);
-      else if (to.isSecure) handshakes.notBegun(host);
+      if (handshake) {
+        handshakes.end(handshake, error ? { error, ip: ip() } : undefined);
+        // The handshake may have failed because of the session: a broken server would refuse it for ever.
+        if (error) sessions.delete(origin);
+      } else if (to.isSecure) handshakes.notBegun(host);
       call(error, socket);
     };
     socket.once(to.isSecure ? 'secureConnect' : 'connect', () => finish(null));

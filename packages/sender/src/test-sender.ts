@@ -1,6 +1,5 @@
 /** For tests of the senders: a sender, a receiver and servers that are closed at the end of the test. */
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { startReceiver } from '@posthorn/testing';
 import { atEnd } from '@posthorn/testing/at-end';
 import { createOneOffSender, createResolver, createSender, parseNetworks, type Sender } from './index.ts';
@@ -34,11 +33,16 @@ export async function testReceiver(...args: Parameters<typeof startReceiver>) {
   return started;
 }
 
-/** Has a server listen, on a free port unless one is given; resolves with the port. */
+/** Has a server of TCP, HTTP or HTTPS listen, on a free port unless one is given; resolves with the port. */
 export async function listening(server: Server, host: string, port = 0): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   await new Promise<void>((resolve) => server.listen(port, host, resolve));
   atEnd(() => {
-    server.closeAllConnections();
+    for (const socket of sockets) socket.destroy();
     server.close();
   });
   return (server.address() as AddressInfo).port;
