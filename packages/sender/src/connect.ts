@@ -19,12 +19,14 @@ export interface ConnectOptions {
   onConnected?: ((origin: string, ip: string) => void) | undefined;
 }
 
-/** A connection that is being opened. Destroying the socket cancels it. */
+/** A connection that is being opened. */
 export interface Opening {
   socket: Socket;
   steps: OpeningSteps;
   /** The IP connected to, or tried last. */
   ip(): string | null;
+  /** Closes it; `done` is called with an error unless it was. */
+  cancel(): void;
 }
 
 /**
@@ -91,7 +93,12 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
       if (admittedIp !== undefined && reached !== admittedIp && !isAdmitted(reached)) {
         finish(new IpRefused({ kind: 'not_admitted', ip: reached }));
         socket.destroy();
-      } else if (to.isSecure) handshake = handshakes.begin(host, (error) => socket.destroy(error));
+      } else if (to.isSecure) {
+        handshake = handshakes.begin(host, {
+          abort: (error) => socket.destroy(error),
+          hasCertificate: () => mayHaveCertificate(socket as TLSSocket),
+        });
+      }
     });
     if (to.isSecure) {
       limitTlsMessages(socket);
@@ -121,9 +128,18 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
       finish(error);
       socket.destroy(error);
     });
-    socket.once('close', () => finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
-    return { socket, steps, ip };
+    const close = () => {
+      finish(Object.assign(new Error('closed'), { code: 'ECONNRESET' }));
+      socket.destroy();
+    };
+    socket.once('close', close);
+    return { socket, steps, ip, cancel: close };
   };
+}
+
+/** Whether certificates were verified, as far as a socket can say: one that is destroyed can't. */
+function mayHaveCertificate(socket: TLSSocket): boolean {
+  return socket.destroyed || Object.keys(socket.getPeerCertificate()).length > 0;
 }
 
 /** A handshake that resumes a session does not check the certificate again, and begins a new session. */

@@ -1,8 +1,10 @@
 /** TLS handshakes that fail and block the event loop: how many of them one host gets. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:https';
-import { createSecureContext } from 'node:tls';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import { describe, expect, it, jest } from '@jest/globals';
 import { fakeClock, testCertificate } from '@posthorn/testing';
+import { atEnd } from '@posthorn/testing/at-end';
 import { createCostlyHandshakes } from './costly-handshakes.ts';
 import { listening, post, resolvingTo, testSender } from './test-sender.ts';
 
@@ -10,26 +12,26 @@ const UNTRUSTED = { kind: 'connection_failed', error: 'tls', detail: 'DEPTH_ZERO
 const FAILURE = { error: Object.assign(new Error('certificate'), { code: 'EPROTO' }), ip: '203.0.113.1' };
 const FAILED = { kind: 'connection_failed', error: 'tls', detail: 'EPROTO', ip: '203.0.113.1' };
 const HOST = 'receiver.test';
+const VERIFIED = { abort: () => undefined, hasCertificate: () => true };
 
 /**
- * A receiver that nobody trusts. By the test's clocks, each handshake with it takes `ms`, and as much CPU unless
- * `cpuMs` says so.
+ * A receiver that nobody trusts. By the test's clocks, the verification of its certificate takes `ms`, and as much CPU
+ * unless `cpuMs` says so.
  */
 async function costlyReceiver() {
   const clock = fakeClock(0);
   const cpu = fakeClock(0);
   const cost: { ms: number; cpuMs?: number } = { ms: 0 };
   let handshakes = 0;
-  const server = createServer({
-    ...testCertificate,
-    SNICallback(_name, done) {
-      handshakes += 1;
-      clock.advance(cost.ms);
-      cpu.advance(cost.cpuMs ?? cost.ms);
-      done(null, createSecureContext(testCertificate));
-    },
-  });
-  const url = `https://${HOST}:${await listening(server, '127.0.0.1')}/`;
+  const verify = () => {
+    handshakes += 1;
+    clock.advance(cost.ms);
+    cpu.advance(cost.cpuMs ?? cost.ms);
+  };
+  const watch = (message: unknown) => (message as { socket: Socket }).socket.prependListener('secure', verify);
+  subscribe('net.client.socket', watch);
+  atEnd(() => unsubscribe('net.client.socket', watch));
+  const url = `https://${HOST}:${await listening(createServer(testCertificate), '127.0.0.1')}/`;
   const from = testSender({ resolve: resolvingTo('127.0.0.1'), now: clock.now, cpuNow: cpu.now });
   return { clock, cost, send: () => from.send(post(url)), handshakes: () => handshakes };
 }
@@ -63,19 +65,36 @@ describe('a host whose handshakes fail', () => {
   });
 });
 
+it('does not take a host that hangs in the handshake for one that blocks the event loop: others may', async () => {
+  let connections = 0;
+  const server = createTcpServer((socket) => {
+    connections += 1;
+    socket.on('error', () => undefined).resume();
+  });
+  const url = `https://${HOST}:${await listening(server, '127.0.0.1')}/`;
+  let cpuMs = 0;
+  const cpuNow = () => {
+    cpuMs += 60;
+    return cpuMs;
+  };
+  const from = testSender({ resolve: resolvingTo('127.0.0.1'), cpuNow, timeoutMs: 300 });
+  for (let i = 0; i < 2; i++) expect(await from.send(post(url))).toMatchObject({ kind: 'timed_out' });
+  expect(connections).toBe(2);
+});
+
 it('ends the other handshakes with the host that are in progress, or begin in the pause', () => {
   const clock = fakeClock(0);
   const handshakes = createCostlyHandshakes(clock.now, clock.now);
   const [first, ...others] = [HOST, HOST, 'other.test'].map((host) => {
     const abort = jest.fn();
-    return { abort, handshake: handshakes.begin(host, abort) };
+    return { abort, handshake: handshakes.begin(host, { ...VERIFIED, abort }) };
   });
   clock.advance(60);
   handshakes.end(first!.handshake, FAILURE);
   expect([first, ...others].map((one) => one!.abort.mock.calls)).toEqual([[], [[FAILURE.error]], []]);
   for (const { handshake } of others) handshakes.end(handshake, FAILURE);
   const late = jest.fn();
-  handshakes.end(handshakes.begin(HOST, late), FAILURE);
+  handshakes.end(handshakes.begin(HOST, { ...VERIFIED, abort: late }), FAILURE);
   expect(late.mock.calls).toEqual([[FAILURE.error]]);
   expect(handshakes.refusal(HOST)).toEqual(FAILED);
 });
@@ -84,7 +103,7 @@ it('makes pauses longer while other hosts pause: all together take as much time 
   const clock = fakeClock(0);
   const handshakes = createCostlyHandshakes(clock.now, clock.now);
   const pauseAfterMs = (host: string) => {
-    const begun = handshakes.begin(host, () => undefined);
+    const begun = handshakes.begin(host, VERIFIED);
     clock.advance(60);
     handshakes.end(begun, FAILURE);
     const startsAtMs = clock.now();
@@ -105,7 +124,7 @@ describe('after the pause', () => {
   const clock = fakeClock(0);
   const handshakes = createCostlyHandshakes(clock.now, clock.now);
   const handshake = (ms: number, failure?: typeof FAILURE) => {
-    const begun = handshakes.begin(HOST, () => undefined);
+    const begun = handshakes.begin(HOST, VERIFIED);
     clock.advance(ms);
     handshakes.end(begun, failure);
   };

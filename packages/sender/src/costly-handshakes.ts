@@ -32,11 +32,12 @@ interface Pause {
   isTried: boolean;
 }
 
-/** A handshake in progress. */
+/** A handshake in progress. `hasCertificate`: whether the certificates of the other side were verified. */
 export interface Handshake {
   readonly host: string;
   blockedMs: number;
   readonly abort: (error: Error) => void;
+  readonly hasCertificate: () => boolean;
 }
 
 export type CostlyHandshakes = ReturnType<typeof createCostlyHandshakes>;
@@ -50,12 +51,16 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
   const inProgress = new Set<Handshake>();
   let lookedAtCpuMs = 0;
   let ticks: NodeJS.Timeout | undefined;
-  /** Adds a block of the event loop to every handshake in progress, since any of them may have caused it. */
+  /**
+   * Adds a block of the event loop to every handshake in progress that may have caused it: not to those that wait for
+   * the other side, which may hang.
+   */
   const look = () => {
     const cpuMs = cpuNow();
     const turnMs = cpuMs - lookedAtCpuMs;
     lookedAtCpuMs = cpuMs;
-    if (turnMs >= MIN_BLOCKED_MS) for (const handshake of inProgress) handshake.blockedMs += turnMs;
+    if (turnMs < MIN_BLOCKED_MS) return;
+    for (const handshake of inProgress) if (handshake.hasCertificate()) handshake.blockedMs += turnMs;
   };
 
   const pausedHosts = () => {
@@ -75,9 +80,9 @@ export function createCostlyHandshakes(now: () => number, cpuNow = threadCpuMs) 
       return undefined;
     },
     /** Begins a handshake. `abort` is called with an error if another handshake with the host begins a pause. */
-    begin(host: string, abort: Handshake['abort']): Handshake {
+    begin(host: string, { abort, hasCertificate }: Pick<Handshake, 'abort' | 'hasCertificate'>): Handshake {
       look();
-      const handshake = { host, blockedMs: 0, abort };
+      const handshake = { host, blockedMs: 0, abort, hasCertificate };
       inProgress.add(handshake);
       ticks ??= setInterval(look, TICK_MS).unref();
       // This connection was being opened when the pause began.

@@ -146,7 +146,7 @@ class Attempt {
   /** Ends the attempt with its connection. */
   #end(outcome: SendOutcome): void {
     this.#settle(outcome);
-    this.#opening?.socket.destroy();
+    this.#opening?.cancel();
     this.#connection?.socket.destroy();
   }
 
