@@ -31,9 +31,10 @@ interface UnfinishedHeaders {
 }
 
 const NOTHING = Buffer.alloc(0);
-const END_OF_HEAD = '\r\n\r\n';
-/** Enough bytes to distinguish an interim response from a final one. */
-const STATUS_BYTES = 'HTTP/1.1 100'.length;
+/** The end of a head: lines may end with LF alone (RFC 9112, 2.2). */
+const END_OF_HEAD = /\n\r?\n/;
+/** Enough bytes to distinguish an interim response from a final one, and from a status of four digits. */
+const STATUS_BYTES = 'HTTP/1.1 100 '.length;
 const STATUS_LINE = /^HTTP\/1\.[01] ([2-9]\d\d)(?: [^\r\n]*)?\r?\n/;
 const LF = 10;
 
@@ -141,14 +142,14 @@ export class ResponseLimits {
     for (;;) {
       const isInterim = startsInterim(held);
       if (isInterim === false) break;
-      const end = isInterim ? held.indexOf(END_OF_HEAD) : -1;
+      const end = isInterim ? endOfHead(held) : -1;
       if (end === -1) {
         this.#held = held;
         return NOTHING;
       }
       this.#interim += 1;
       if (this.#interim > MAX_INTERIM_RESPONSES) return this.#fail(new ResponseError('TOO_MANY_INTERIM_RESPONSES'));
-      held = held.subarray(end + END_OF_HEAD.length);
+      held = held.subarray(end);
     }
     this.#phase = 'final';
     this.#held = NOTHING;
@@ -171,5 +172,11 @@ function startsInterim(head: Buffer): boolean | undefined {
   if (start.length < STATUS_BYTES && /^HTTP\/1\.[01] 1/.test(start.padEnd(10, 'HTTP/1.1 1'.slice(start.length)))) {
     return undefined;
   }
-  return /^HTTP\/1\.[01] 1(?!01)\d\d/.test(start);
+  return /^HTTP\/1\.[01] 1(?!01)\d\d[ \r\n]/.test(start);
+}
+
+/** Returns where the head of a response ends; -1 if it has not arrived completely. */
+function endOfHead(head: Buffer): number {
+  const found = END_OF_HEAD.exec(head.toString('latin1'));
+  return found ? found.index + found[0].length : -1;
 }

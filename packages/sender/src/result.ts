@@ -81,7 +81,11 @@ export class IpRefused extends Error {
 const TLS_CODES =
   /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH|CRL_|ERROR_IN_C)/;
 /** undici messages and their usual codes. */
-const SAME_CODES: Record<string, string> = { 'other side closed': 'ECONNRESET', 'bad upgrade': 'UPGRADE' };
+const SAME_CODES: Record<string, string> = {
+  'other side closed': 'ECONNRESET',
+  'bad upgrade': 'UPGRADE',
+  'bad response': 'INVALID_RESPONSE',
+};
 
 /** Translates an error into a result. */
 export function resultOfError(error: NodeJS.ErrnoException, ip: string | null): SendOutcome {

@@ -127,6 +127,9 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
     'drips an interim response': timedOut,
     'sends interim responses for ever': tooManyInterim,
     'sends interim responses first': ok,
+    'sends interim responses first, with lines that end with LF alone': ok,
+    'sends an empty line before an interim response':
+      kind === 'deliveries' ? { ...failed, detail: 'INVALID_RESPONSE' } : ok,
     'sends as many interim responses as it may': ok,
     'sends one interim response too many': tooManyInterim,
     'floods with 100': tooManyInterim,
@@ -139,6 +142,10 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
     'responds with garbage': {
       ...failed,
       detail: kind === 'deliveries' ? 'INVALID_RESPONSE' : 'HPE_INVALID_CONSTANT',
+    },
+    'responds with a status of four digits': {
+      ...failed,
+      detail: kind === 'deliveries' ? 'INVALID_RESPONSE' : 'HPE_INVALID_STATUS',
     },
     'responds twice': ok,
     'responds for ever': ok,
