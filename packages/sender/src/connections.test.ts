@@ -206,6 +206,14 @@ describe('unsolicited bytes of a receiver', () => {
     for (let i = 0; i < 3; i++) expect(await from.send(post(server.url))).toEqual(responded(500));
     expect(server.sockets).toHaveLength(4);
   });
+  it('cost no attempt if they are no response: the request is repeated over a new connection, and none is kept', async () => {
+    const server = await startServer(OK);
+    const from = testSender();
+    await from.send(post(server.url));
+    server.sockets[0]!.removeAllListeners('data').once('data', () => server.sockets[0]!.write('the rest of a body'));
+    for (let i = 0; i < 2; i++) expect(await from.send(post(server.url))).toEqual(responded(500));
+    expect(server.sockets).toHaveLength(3);
+  });
   it('do not include a 408 on a kept connection: the request is repeated over a new one', async () => {
     let requests = 0;
     const receiver = await testReceiver((_request, response) => {

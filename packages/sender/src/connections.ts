@@ -51,6 +51,7 @@ export function createConnections(now: () => number) {
     perf: { now },
   });
 
+  const distrust = (origin: string) => void distrusted.set(origin, true);
   const isReusable = ({ origin, socket, openedAtMs }: Connection) =>
     !socket.destroyed &&
     socket.writable &&
@@ -97,7 +98,7 @@ export function createConnections(now: () => number) {
         ip,
         steps,
         client: clientOver(origin, socket),
-        limits: new ResponseLimits(socket, () => distrusted.set(origin, true)),
+        limits: new ResponseLimits(socket, () => distrust(origin)),
         openedAtMs: now(),
       };
       open.add(connection);
@@ -114,6 +115,8 @@ export function createConnections(now: () => number) {
       // undici is still parsing: if more bytes follow the response, it destroys the socket.
       queueMicrotask(() => keep(connection));
     },
+    /** Keeps no connections to an origin for some time, as after an unrequested response. */
+    distrust,
     /** Closes all connections, in use or not. */
     close(): void {
       for (const { socket } of open) socket.destroy();

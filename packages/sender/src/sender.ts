@@ -287,12 +287,16 @@ class Attempt {
     clearTimeout(this.#bodyLimit);
     connection.socket.destroy();
     if (this.#isSettled) return;
+    const outcome = this.#statusIn(connection) ?? resultOfError(error, connection.ip);
     // The receiver had closed a kept connection while the request was on its way, and most likely saw nothing of it: it
     // is sent again over a new one. What ends later, it had time to work on.
-    const isClosed = error instanceof ResponseError && error.code === 'CLOSED';
+    const isClosed = connection.limits.received() === 0 || (error instanceof ResponseError && error.code === 'CLOSED');
+    // What is no response is most likely the rest of the one before, whose body was longer than it said.
+    const isRest = outcome.kind === 'connection_failed' && outcome.detail === 'INVALID_RESPONSE';
+    if (this.#isReused && isRest) this.#context.connections.distrust(this.#to.origin);
     const isSoon = this.#sinceSentMs() < CLOSED_BEFORE_MS;
-    if (this.#isReused && isSoon && (isClosed || connection.limits.received() === 0)) this.#connect();
-    else this.#end(this.#statusIn(connection) ?? resultOfError(error, connection.ip));
+    if (this.#isReused && isSoon && (isClosed || isRest)) this.#connect();
+    else this.#end(outcome);
   }
 }
 
