@@ -55,11 +55,20 @@ describe('the verdict on an address', () => {
     [failing('timeout'), 'No response within the time limit since 14:02 UTC.'],
     [failing('dns ENOTFOUND'), 'Name no longer resolves since 14:02 UTC.'],
     [failing('connection ECONNREFUSED'), 'Connection refused since 14:02 UTC: nothing listens on this port.'],
-    [failing('connection EHOSTUNREACH'), 'connection EHOSTUNREACH since 14:02 UTC.'],
+    [failing('connection EPIPE'), 'connection EPIPE since 14:02 UTC.'],
+    [failing('connection UPGRADE'), '101 since 14:02 UTC: the receiver switches to another protocol.'],
     [failing('connection INVALID_RESPONSE'), 'Response is not HTTP since 14:02 UTC.'],
     [
       failing('tls ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'),
       'Receiver requires a client certificate since 14:02 UTC.',
+    ],
+    [
+      failing('tls ERR_SSL_WRONG_VERSION_NUMBER'),
+      'Receiver does not use TLS on this port since 14:02 UTC: http may be meant.',
+    ],
+    [
+      failing('tls ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE'),
+      'Receiver refuses the TLS handshake since 14:02 UTC: it may require a client certificate or other ciphers.',
     ],
     [failing('tls SELF_SIGNED_CERT_IN_CHAIN'), 'Certificate is from an unknown authority since 14:02 UTC.'],
     [failing('tls CERT_HAS_EXPIRED'), 'Certificate expired; refused since 14:02 UTC.'],

@@ -187,6 +187,12 @@ describe('explain, with a delivery', () => {
       nextStep: expect.stringMatching(nextStep),
     });
   });
+  it('does not blame the certificate for every failure of TLS', () => {
+    const attempts = [{ ...failed, statusCode: null, error: 'tls' } as const];
+    expect(ofDelivery({ status: 'waiting_for_retry', attempts, attemptCount: 1 }).answer).toContain(
+      'TLS failed: the certificate was not valid, or the receiver refused the handshake.',
+    );
+  });
   it('says what a delivery without an attempt waits for', () => {
     expect(ofDelivery({}).answer).toMatch(/waits for a worker/);
     expect(ofDelivery({}, { nowMs: acceptedAtMs + 10_000 }).nextStep).toBeNull();

@@ -259,7 +259,7 @@ const attemptFailures: Record<AttemptError, string> = {
   address_blocked: 'The name resolved to a private or local address',
   dns: 'The name could not be resolved',
   connection: 'The connection failed',
-  tls: 'The TLS certificate was not valid',
+  tls: 'TLS failed: the certificate was not valid, or the receiver refused the handshake',
 };
 
 function lastFailure({ attempts }: Delivery): string {

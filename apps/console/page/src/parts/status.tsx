@@ -77,7 +77,7 @@ export const failureTexts: Record<NonNullable<Delivery['failure_reason']>, strin
   address_blocked: 'The address is private or local',
   dns: 'The name could not be resolved',
   connection: 'The connection failed',
-  tls: 'The TLS certificate is not valid',
+  tls: 'TLS failed (certificate or handshake)',
   expired: 'Held for too long',
   subscription_deleted: 'The subscription was deleted',
   cancelled: 'Its bulk replay was cancelled',
