@@ -159,6 +159,8 @@ function post(
       });
     });
     stream.on('response', ({ statusCode, headers: received }: Response) => {
+      // Interim responses do not get here. What does is no status, such as 099.
+      if (statusCode < 200) return fail(new ResponseError('INVALID_RESPONSE'));
       const outcome: SendOutcome = { kind: 'responded', statusCode, ip: ip() };
       if (excerptBytes === 0) return finish(outcome);
       responded = outcome;

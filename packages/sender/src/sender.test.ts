@@ -143,6 +143,7 @@ describe.each(senderKinds)('%s: a receiver that misbehaves', (kind) => {
       ...failed,
       detail: kind === 'deliveries' ? 'INVALID_RESPONSE' : 'HPE_INVALID_CONSTANT',
     },
+    'responds with a status below 100': { ...failed, detail: 'INVALID_RESPONSE' },
     'responds with a status of four digits': {
       ...failed,
       detail: kind === 'deliveries' ? 'INVALID_RESPONSE' : 'HPE_INVALID_STATUS',

@@ -70,6 +70,7 @@ const MISBEHAVIOURS = {
   'sends interim responses first, with lines that end with LF alone': (socket: Socket) => {
     socket.write(`HTTP/1.1 103 Early Hints\nLink: </a>\n\n${OK}Content-Length: 0\r\n\r\n`);
   },
+  'responds with a status below 100': (socket: Socket) => socket.write('HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n'),
   'responds with a status of four digits': (socket: Socket) => socket.write('HTTP/1.1 1000 OK\r\n\r\n'),
   'sends an empty line before an interim response': (socket: Socket) => {
     socket.write(`\r\nHTTP/1.1 100 Continue\r\n\r\n${OK}Content-Length: 0\r\n\r\n`);
