@@ -192,6 +192,19 @@ describe('a batch', () => {
       { status: 202, duplicate: false },
     ]);
   });
+  it('accepts events that nest as deep as one alone may, and refuses only those that nest deeper', async () => {
+    const deep = (levels: number) =>
+      `{"type":"session.approved","environment":"sandbox","data":{"id":"s","status":"x","deep":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}}`;
+    expect(await on.publish(deep(64))).toMatchObject({ status: 202 });
+    expect(await on.publish(deep(65))).toMatchObject({ status: 422, body: { errors: [{ path: 'data' }] } });
+    const answer = await on.publishBatch([deep(64), deep(65), deep(2)].map((text) => JSON.parse(text)));
+    expect(answer.status).toBe(200);
+    expect(answer.body.results).toMatchObject([
+      { status: 202 },
+      { status: 422, error: { errors: [{ path: 'data' }] } },
+      { status: 202 },
+    ]);
+  });
   it('counts each of its events by publisher and status, as single calls do', async () => {
     const own = await ownWorld({ workers: 0, env: { PUBLISHER_RATE_LIMIT: '10' } });
     const counts = async (publisher = 'tests') => {

@@ -59,3 +59,18 @@ it.each([
   const publishing = ingestEvent(context, event, { name: 'one', environment: ofKey });
   await expect(publishing).rejects.toMatchObject({ code: 'forbidden_environment' });
 });
+
+it('refuses data that nest deeper than 64 levels as a bad field', async () => {
+  const context = { clock: { now: () => 0 }, maxEventBytes: 100_000 } as unknown as IngestContext;
+  const publishing = (levels: number) => {
+    const data = { id: 's', status: 'x', deep: JSON.parse('['.repeat(levels - 1) + ']'.repeat(levels - 1)) };
+    // Its key is for another environment, which is checked after the fields.
+    const publisher = { name: 'one', environment: 'production' } as const;
+    return ingestEvent(context, { type: 'session.approved', environment: 'sandbox', data }, publisher);
+  };
+  await expect(publishing(64)).rejects.toMatchObject({ code: 'forbidden_environment' });
+  await expect(publishing(65)).rejects.toMatchObject({
+    code: 'invalid_fields',
+    fields: { listed: [{ path: 'data', message: 'Must not nest deeper than 64 levels' }] },
+  });
+});

@@ -8,6 +8,7 @@ import {
   eventIdIn,
   eventRef,
   isoInstant,
+  nestsDeeper,
   newEventId,
   parseJson,
   partitionOf,
@@ -61,6 +62,8 @@ export interface IngestContext extends FanOutContext {
 const eventSchema = publishedEventSchema.extend({ data: z.object(sessionSnapshotSchema.shape) });
 
 const MAX_ENVELOPE_BYTES = 512;
+/** Deepest nesting of `data`, itself included. */
+export const MAX_DATA_DEPTH = 64;
 /** Comparing the content of smaller events takes less than a millisecond. */
 const LARGE_CHARACTERS = 16 * 1024;
 /** Redis takes about as long to store this many bytes as to make a delivery. */
@@ -231,6 +234,10 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
   const isPerhapsTooLarge = 3 * event.dataJson.length + MAX_ENVELOPE_BYTES > maxBytes;
   if (isPerhapsTooLarge && Buffer.byteLength(eventBody(event)) > maxBytes) {
     throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes (MAX_EVENT_BYTES).`);
+  }
+  if (nestsDeeper(event.dataJson, MAX_DATA_DEPTH)) {
+    const fields = [{ path: 'data', message: `Must not nest deeper than ${MAX_DATA_DEPTH} levels` }];
+    throw new AppError('invalid_fields', 'The event is not valid.', { fields });
   }
   return {
     event,

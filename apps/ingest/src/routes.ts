@@ -21,7 +21,7 @@ import { boundedLog, frequentLine, type LineValue, type Logger } from '@posthorn
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { IngestSettings } from './config.ts';
-import { type IngestContext, type IngestResult, ingestEvent } from './ingest-event.ts';
+import { type IngestContext, type IngestResult, ingestEvent, MAX_DATA_DEPTH } from './ingest-event.ts';
 import type { CountEvents } from './metrics.ts';
 import { endWithError, endWithResult } from './publish-span.ts';
 import type { PublisherQuota } from './publisher-quota.ts';
@@ -128,6 +128,7 @@ export function publisherRoutes(api: Api, publisherContext: PublisherContext): v
       'The response comes when the event and all its deliveries are stored. After 429, 503 or no response, publish the event again under the same id, ' +
       'not before `Retry-After` has passed: it is delivered once. Posthorn knows an id for as long as the event is kept: `RETENTION_SUCCEEDED` (7 days by default) after it was accepted or its last ' +
       'delivery succeeded, at least `RETENTION` (30 days) if a delivery has not. After that, the same id is a new event. ' +
+      `Objects and arrays in \`data\` may nest ${MAX_DATA_DEPTH} levels deep. ` +
       'Receivers get `data` as compact JSON, with each value as it was sent. In an object, keys that are whole numbers come first, in rising order; of a repeated key only the last value is kept.',
     body: publishedEventSchema,
     checksBody: true,

@@ -4,8 +4,8 @@
  */
 import { AppError } from '../errors.ts';
 
-/** Deepest nesting of objects and arrays that a body may have. */
-export const MAX_JSON_DEPTH = 64;
+/** Deepest nesting of objects and arrays that a body may have, far below what exhausts a stack. */
+export const MAX_JSON_DEPTH = 512;
 
 /**
  * Values that a text may have: 500 for each event of the largest batch, and more. Many keys in one object cost most,
@@ -42,8 +42,8 @@ const lossless = JSON as unknown as {
  */
 export function parseJson(text: string): unknown {
   const isLossy = PERHAPS_LOSSY_NUMBER.test(text);
-  const isMeasured = isLossy || text.length > MAX_JSON_VALUES || opensMany(text);
-  const { isTooDeep, values } = isMeasured ? measure(text) : SMALL;
+  const isMeasured = isLossy || text.length > MAX_JSON_VALUES || opensMore(text, MAX_JSON_DEPTH);
+  const { isTooDeep, values } = isMeasured ? measure(text, MAX_JSON_DEPTH) : SMALL;
   if (isTooDeep) {
     throw new AppError('invalid_json', `The body nests deeper than ${MAX_JSON_DEPTH} levels.`);
   }
@@ -82,20 +82,25 @@ function keepNumberText(this: unknown, _key: string, value: unknown, context: { 
 /** What `measure` would return for a text that opens few objects and arrays, as far as it matters. */
 const SMALL = { isTooDeep: false, values: 0 };
 
-/** Whether a text has so many opening brackets that it may nest too deep. Far faster than `measure`. */
-function opensMany(text: string): boolean {
+/** Whether a JSON text nests deeper than `maxDepth`. */
+export function nestsDeeper(text: string, maxDepth: number): boolean {
+  return opensMore(text, maxDepth) && measure(text, maxDepth).isTooDeep;
+}
+
+/** Whether a text has more opening brackets than that, so that it may nest too deep. Far faster than `measure`. */
+function opensMore(text: string, maxDepth: number): boolean {
   let count = 0;
   for (const bracket of ['{', '[']) {
     for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
       count += 1;
-      if (count > MAX_JSON_DEPTH) return true;
+      if (count > maxDepth) return true;
     }
   }
   return false;
 }
 
 /** Whether a text nests too deep, and about how many values it has. Stops where it is refused anyway. */
-function measure(text: string): { isTooDeep: boolean; values: number } {
+function measure(text: string, maxDepth: number): { isTooDeep: boolean; values: number } {
   let depth = 0;
   let values = 1;
   let inString = false;
@@ -108,7 +113,7 @@ function measure(text: string): { isTooDeep: boolean; values: number } {
     else if (c === 0x2c) {
       if (++values > MAX_JSON_VALUES) break;
     } else if (c === 0x7b || c === 0x5b) {
-      if (++depth > MAX_JSON_DEPTH) return { isTooDeep: true, values };
+      if (++depth > maxDepth) return { isTooDeep: true, values };
       const next = text.charCodeAt(i + 1);
       // The first value of an object or array has no comma before it.
       if (next !== 0x7d && next !== 0x5d && ++values > MAX_JSON_VALUES) break;
