@@ -1,14 +1,14 @@
 /** The folder for the files that Posthorn creates, and the messages for folders that can't be used. */
 import { execFileSync } from 'node:child_process';
-import { chownSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { dataDir, explainFileError, root } from './folder.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'posthorn-folder-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
-const { uid, username } = userInfo();
+const uid = process.getuid?.();
 
 function words(code: string, path: string, below = dir): string | undefined {
   return explainFileError(Object.assign(new Error(code), { code, path }), below)?.message;
@@ -36,9 +36,24 @@ describe('the message about an unusable folder', () => {
     const path = uid === 0 ? join(dir, 'x') : '/x';
     if (uid === 0) chownSync(dir, 12_345, 12_345);
     expect(words('EACCES', path)).toBe(
-      `Can't write to ${path}: it belongs to ${uid === 0 ? 'user 12345' : 'root'}, and you are ${username}.\n` +
+      `Can't write to ${path}: it belongs to ${uid === 0 ? 'user 12345' : 'root'}, and you are ${uid === 0 ? 'root' : `user ${uid}`}.\n` +
         `Run: sudo ${uid === 0 ? `chown -R 0 ${dir}` : `install -d -o ${uid} /x`}`,
     );
+  });
+  it('names the folder that a user may not enter, also a user without a name', () => {
+    // Only root can become another user.
+    if (uid !== 0) return;
+    const closed = join(dir, 'closed');
+    mkdirSync(closed, { mode: 0o700 });
+    chownSync(dir, 12_345, 12_345);
+    process.seteuid?.(12_345);
+    try {
+      expect(words('EACCES', join(closed, 'x/y'))).toBe(
+        `Can't write to ${closed}/x/y: user 12345 may not enter ${closed}. Change its permissions.`,
+      );
+    } finally {
+      process.seteuid?.(0);
+    }
   });
   it('never advises to take a folder of the system', () => {
     if (uid === 0) chownSync(dir, 12_345, 12_345);

@@ -3,7 +3,6 @@
  * it.
  */
 import { accessSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
 export const root = resolve(import.meta.dirname, '..');
@@ -60,9 +59,12 @@ export function explainFileError(error: unknown, dir = dataDir): FolderProblem |
       return because('a file is where a folder should be. Remove it and start again.');
     case 'EACCES':
     case 'EPERM': {
-      const { uid, username } = userInfo();
-      const owner = ownerOfNearest(path);
+      const uid = process.geteuid?.() ?? 0;
+      const found = nearest(path);
+      const owner = statSync(found).uid;
       if (owner === uid) return because(`its permissions forbid it. Run: chmod -R u+rwX ${shellWord(dir)}${elsewhere}`);
+      if (whyUnseen(path) === 'EACCES')
+        return because(`${userName(uid)} may not enter ${found}. Change its permissions.${elsewhere}`);
       // Change the owner of our own folder only. If it is missing, create it in the folder that belongs to somebody
       // else.
       const ours = [dir, root].find((one) => isWithin(path, one) && exists(one));
@@ -71,13 +73,17 @@ export function explainFileError(error: unknown, dir = dataDir): FolderProblem |
           ? `install -d -o ${uid} ${shellWord(isWithin(path, dir) ? dir : path)}`
           : `chown -R ${uid} ${shellWord(ours)}`;
       return because(
-        `it belongs to ${owner === 0 ? 'root' : `user ${owner}`}, and you are ${username}.\n` +
-          `Run: sudo ${command}${elsewhere}`,
+        `it belongs to ${userName(owner)}, and you are ${userName(uid)}.\n` + `Run: sudo ${command}${elsewhere}`,
       );
     }
     default:
       return undefined;
   }
+}
+
+/** In a container, a user may have no name. */
+function userName(uid: number): string {
+  return uid === 0 ? 'root' : `user ${uid}`;
 }
 
 /** Returns the path as one word of a shell. */
@@ -89,15 +95,21 @@ function isWithin(path: string, dir: string): boolean {
   return `${path}/`.startsWith(`${dir}/`);
 }
 
-function ownerOfNearest(path: string): number {
-  return statSync(nearest(path)).uid;
-}
-
 /** The path itself, or its nearest ancestor whose status can be read. */
 function nearest(path: string): string {
   return exists(path) || path === dirname(path) ? path : nearest(dirname(path));
 }
 
 function exists(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  return whyUnseen(path) === undefined;
+}
+
+/** The code of the error for reading the path's status. */
+function whyUnseen(path: string): string | undefined {
+  try {
+    statSync(path);
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code;
+  }
 }
