@@ -1,5 +1,5 @@
 /** Folders that are built: when they are built anew, and what others see meanwhile. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -28,6 +28,11 @@ describe('a folder that is built', () => {
     expect(isBuiltFrom(built(), sourceOf('2'))).toBe(false);
     await buildFolder(built(), sourceOf('2'), writing('of 2'));
     expect(content()).toBe('of 2');
+  });
+  it('can be read by whoever can read what is beside it', async () => {
+    mkdirSync(join(dir, 'beside'));
+    await buildFolder(built(), sourceOf('1'), writing('of 1'));
+    expect(statSync(built()).mode).toBe(statSync(join(dir, 'beside')).mode);
   });
   it('stays as it is if the build fails, and nothing else is left', async () => {
     await buildFolder(built(), sourceOf('1'), writing('of 1'));

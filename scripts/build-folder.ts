@@ -1,6 +1,6 @@
 /** Builds a folder from its sources: only if they have changed, and so that nobody ever sees half of it. */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { explainFileError, root } from './folder.ts';
 
@@ -27,12 +27,15 @@ export async function buildFolder(
   try {
     // Before the build: if the folder can't be written, the file system's own error says more than the builder's.
     fresh = mkdtempSync(`${folder}-`);
-    await write(fresh);
+    // Which only this user could read: a service may run as another one.
+    const into = join(fresh, 'built');
+    mkdirSync(into);
+    await write(into);
     // Another process has built the same meanwhile, and something may run from there already.
     if (isBuiltFrom(folder, sources)) return;
-    writeFileSync(join(fresh, STAMP), digest);
+    writeFileSync(join(into, STAMP), digest);
     rmSync(folder, { recursive: true, force: true });
-    renameSync(fresh, folder);
+    renameSync(into, folder);
   } catch (error) {
     // Another process has put the same build there meanwhile.
     if ((error as NodeJS.ErrnoException).code === 'ENOTEMPTY') return;
