@@ -26,6 +26,11 @@ export async function buildPage(say: (line: string) => void, signal?: AbortSigna
 
 /** Runs Vite in its own process, because the NODE_ENV of this process must not affect the build. */
 async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
+  if (/[#?]/.test(root)) {
+    throw new Error(
+      `The operators' page can't be built in ${root}: Vite can't read paths with # or ?. Move the checkout.`,
+    );
+  }
   const vite = join(root, 'node_modules/vite/bin/vite.js');
   if (!existsSync(vite)) {
     throw new Error("The operators' page can't be built: development packages are missing.\nRun: npm ci --include=dev");
