@@ -87,7 +87,7 @@ function userName(uid: number): string {
 }
 
 /** Returns the path as one word of a shell. */
-function shellWord(path: string): string {
+export function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 

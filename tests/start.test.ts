@@ -129,14 +129,14 @@ function posthorn(dir: string, env: Record<string, string> = {}) {
 
 describe('npm start', () => {
   it('uses the given ports and no proxy, refuses a second run, tells the command line where it is, and ends completely', async () => {
-    const dir = ownDir();
+    const dir = join(ownDir(), "it's here");
     const port = await freePort();
     // Nothing listens there.
     const proxy = { HTTP_PROXY: 'http://127.0.0.1:1', NODE_USE_ENV_PROXY: '1' };
     const run = npmRun('start', { POSTHORN_DIR: dir, CONSOLE_PORT: String(port), LOG_LEVEL: 'warn', ...proxy });
     await run.said('Ctrl-C stops everything');
     expect(run.output.join('')).toContain('signed and delivered to the sample receiver');
-    expect(run.output.join('')).toContain(`POSTHORN_DIR='${dir}' npx posthorn --help`);
+    expect(run.output.join('')).toContain(`POSTHORN_DIR='${dir.replace("'", "'\\''")}' npx posthorn --help`);
     const file = join(dir, 'running.json');
     expect(JSON.parse(readFileSync(file, 'utf8')).urls.console).toBe(`http://127.0.0.1:${port}`);
     for (const name of ['running.json', 'keys.json']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);

@@ -1,4 +1,5 @@
 /** What `npm start` prints once everything runs: the delivery that was made, and what to do next. */
+import { shellWord } from '../folder.ts';
 import type { DemoState } from './keys.ts';
 import type { AppName } from './ports.ts';
 import type { Received } from './sample-receiver.ts';
@@ -35,7 +36,7 @@ export function showAddresses(
   say(`APIs        ${urls.console}/docs, ${urls.ingest}/docs`);
   // The commands look for the folder where this one is.
   const { POSTHORN_DIR: own } = process.env;
-  const folder = own === undefined ? '' : `POSTHORN_DIR='${dir}' `;
+  const folder = own === undefined ? '' : `POSTHORN_DIR=${shellWord(dir)} `;
   say(`Commands    ${folder}npx posthorn --help   (finds this console and its token)`);
   say(`Metrics     ${urls.worker}/metrics              also on the other two`);
   say(`Redis       ${shown.href}`);
