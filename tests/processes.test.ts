@@ -33,9 +33,9 @@ describe('a process', () => {
     },
   );
   it.each(['ingest', 'worker', 'console'] as const)(
-    'of %s logs ready once, and exits with 0 on SIGTERM and on SIGINT',
+    'of %s logs ready once, and exits with 0 on SIGTERM, on SIGINT and on SIGHUP',
     async (app) => {
-      for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
         const process = ownProcess(app, ownEnv());
         await process.ready;
         process.child.kill(signal);

@@ -48,10 +48,10 @@ export interface App<Http extends HttpServer = HttpServer> {
 }
 
 /**
- * Runs an app until SIGTERM, SIGINT or the end of its supervisor, then stops it and exits. The exit code is 0 if all
- * work was finished. It is that of the `StartError` if one was thrown; otherwise 1 if the app could not start, had an
- * unexpected error, or did not stop within `graceMs`. A second signal, more than a second after the first, exits at
- * once.
+ * Runs an app until SIGTERM, SIGINT, SIGHUP (its terminal was closed) or the end of its supervisor, then stops it and
+ * exits. The exit code is 0 if all work was finished. It is that of the `StartError` if one was thrown; otherwise 1 if
+ * the app could not start, had an unexpected error, or did not stop within `graceMs`. A second signal, more than a
+ * second after the first, exits at once.
  */
 export async function runApp(build: () => App | Promise<App>): Promise<void> {
   let app: App;
@@ -81,7 +81,7 @@ export async function runApp(build: () => App | Promise<App>): Promise<void> {
     logger.info({ clean }, 'stopped');
     logger.flush(() => process.exit(clean ? exitCode : 1));
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop({ signal }, 0));
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => void stop({ signal }, 0));
   // The IPC channel closes when the supervisor ends.
   process.on('disconnect', () => void stop({ reason: 'supervisor gone' }, 0));
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
