@@ -195,6 +195,8 @@ describe('settings', () => {
       ['REDIS_URL', 'redis://u%zz:hunter2@h'],
       ['REDIS_URL', 'redis://:hunter2/x@h'],
       ['REDIS_URL', 'redis://:hunter2#x@h'],
+      ['REDIS_URL', 'redis://:x@hunter2#x@h'],
+      ['REDIS_URL', 'redis://:x@hunter2?x@h'],
       ['REDIS_CLUSTER_NODES', 'h:65535,hunter2:65536'],
       ['REDIS_SENTINELS', 'hunter2:99999'],
       ['REDIS_URL', 'redis://hunter2:0'],
@@ -217,6 +219,9 @@ describe('settings', () => {
       { host: '10.0.0.1', port: 2 },
       { host: 'fd00::1', port: 3 },
     ]);
+  });
+  it('take an IP to listen on as it is in a URL', () => {
+    for (const HOST of ['::1', '[::1]']) expect(loadSettings(schema, { ...good, HOST }).HOST).toBe('::1');
   });
   it('read trusted proxies as networks', () => {
     const load = (TRUSTED_PROXIES: string) => loadSettings(schema, { ...good, TRUSTED_PROXIES }).TRUSTED_PROXIES;

@@ -16,6 +16,8 @@ const redisUrl = z.string().refine((text) => {
     url.hostname !== '' &&
     url.port !== '0' &&
     /^(\/\d*)?$/.test(url.pathname) &&
+    // Otherwise the rest of a password that has @ before ? or # would be the host, which is logged.
+    !`${url.search}${url.hash}`.includes('@') &&
     isDecodable(url.username) &&
     isDecodable(url.password)
   );
@@ -104,7 +106,12 @@ export function sharedSettings(defaultPort: number) {
       '`1`',
       'into how many parts the data are divided, for a Redis Cluster; it cannot change after the first start: [growing beyond one Redis](redis.md#growing-beyond-one-redis)',
     ),
-    HOST: setting(z.string().default('127.0.0.1'), 'HTTP', '`127.0.0.1`', 'the IP to listen on, or a name of it'),
+    HOST: setting(
+      z.string().transform(bareHost).default('127.0.0.1'),
+      'HTTP',
+      '`127.0.0.1`',
+      'the IP to listen on, or a name of it',
+    ),
     PORT: setting(
       wholeNumber(0, 65_535).default(defaultPort),
       'HTTP',
