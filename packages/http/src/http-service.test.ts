@@ -27,6 +27,16 @@ describe('what is not valid HTTP', () => {
   });
 });
 
+describe('a start', () => {
+  it.each([
+    ['192.0.2.1', '192.0.2.1:0: this machine does not have this IP. Set HOST.'],
+    ['::ffff:192.0.2.1', '[::ffff:192.0.2.1]:0: this machine does not have this IP. Set HOST.'],
+    ['no such name', 'no such name:0: no such name. Set HOST to an IP.'],
+  ])('says why it cannot listen, and which setting to change: %s', async (HOST, said) => {
+    await expect(startService(() => undefined, { HOST })).rejects.toThrow(`Cannot listen on ${said}`);
+  });
+});
+
 describe('an idle connection', () => {
   it.each([
     ['about a minute', [], 66_000],

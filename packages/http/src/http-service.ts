@@ -141,7 +141,7 @@ export function createHttpService(
   return {
     name: 'http',
     app,
-    url: () => `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
+    url: () => `http://${withPort(host, (server.address() as AddressInfo).port)}`,
     async start() {
       if (server.listening) return;
       server.listen({ host, port, backlog: BACKLOG });
@@ -195,8 +195,22 @@ async function close(server: Server, connections: Connections, graceMs: number):
   clearTimeout(cut);
 }
 
-function describeListenError(error: NodeJS.ErrnoException, host: string, port: number): StartError {
-  const address = `${host}:${port}`;
-  if (error.code === 'EADDRINUSE') return new StartError(`${address} is already in use. Set PORT or OPERATIONS_PORT.`);
-  return new StartError(`Cannot listen on ${address} (HOST, PORT, OPERATIONS_PORT): ${error.code ?? error.message}`);
+function withPort(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** What is wrong if the system refuses to listen, and which settings change it. */
+const LISTEN_ERRORS: Record<string, string> = {
+  EACCES: 'this user may not use this port. Set PORT or OPERATIONS_PORT to one above 1023.',
+  EADDRNOTAVAIL: 'this machine does not have this IP. Set HOST.',
+  EAFNOSUPPORT: 'this machine has no IPs of this kind. Set HOST.',
+  EAI_AGAIN: 'the name could not be resolved. Set HOST to an IP.',
+  ENOTFOUND: 'no such name. Set HOST to an IP.',
+};
+
+function describeListenError({ code = '', message }: NodeJS.ErrnoException, host: string, port: number): StartError {
+  const address = withPort(host, port);
+  if (code === 'EADDRINUSE') return new StartError(`${address} is already in use. Set PORT or OPERATIONS_PORT.`);
+  const why = LISTEN_ERRORS[code] ?? `${message} (HOST, PORT, OPERATIONS_PORT)`;
+  return new StartError(`Cannot listen on ${address}: ${why}`);
 }

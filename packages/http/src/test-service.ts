@@ -23,7 +23,7 @@ afterEach(async () => {
 /** Starts a service, which stops after the test. */
 export async function startService(
   routes: (app: Express) => void,
-  change: { TRUSTED_PROXIES?: string[] } = {},
+  change: { HOST?: string; TRUSTED_PROXIES?: string[] } = {},
 ): Promise<HttpService> {
   const app = createExpress();
   routes(app);
