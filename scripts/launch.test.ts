@@ -54,5 +54,11 @@ describe('the launcher', () => {
     const { status, stderr } = launch(['@posthorn'], 'apps/x.ts', { flags: ['--no-strip-types'] });
     expect(status).toBe(1);
     expect(stderr).toMatch(/^Posthorn needs Node 24, and this is Node [\d.]+\. /);
+    // Without development packages, `npx posthorn` has no Node of its own.
+    const cli = join(import.meta.dirname, '../apps/cli/bin/posthorn.js');
+    expect(spawnSync(process.execPath, ['--no-strip-types', cli], { encoding: 'utf8' })).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^posthorn needs Node 24, and this is Node .* npm ci --include=dev/),
+    });
   });
 });

@@ -6,7 +6,7 @@ if (process.features.typescript) {
   await import('../src/main.ts');
 } else {
   process.stderr.write(
-    `posthorn needs Node 24, and this is Node ${process.versions.node}. In the repository, run: npx posthorn\n`,
+    `posthorn needs Node 24, and this is Node ${process.versions.node}. Install Node 24, or run in the repository: npm ci --include=dev && npx posthorn\n`,
   );
   process.exitCode = 1;
 }
