@@ -77,7 +77,7 @@ function offersSession(hello: Buffer): boolean {
 describe('a session of TLS', () => {
   afterEach(() => void jest.restoreAllMocks());
 
-  it('is not offered again after a handshake has failed with it', async () => {
+  it('is not offered for some time after a handshake has failed with one', async () => {
     const secure = createServer(testCertificate, (_request, response) => {
       response.writeHead(200, { connection: 'close' }).end();
     });
@@ -99,8 +99,8 @@ describe('a session of TLS', () => {
     const send = () => from.send(post(`https://127.0.0.1:${port}/`));
     expect(await send()).toEqual(responded());
     expect(await send()).toMatchObject({ kind: 'connection_failed', error: 'tls' });
-    expect(await send()).toEqual(responded());
-    expect(offered).toEqual([false, true, false]);
+    for (let i = 0; i < 2; i++) expect(await send()).toEqual(responded());
+    expect(offered).toEqual([false, true, false, false]);
   });
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)('is not resumed after the end of its certificate: %s', async (version) => {

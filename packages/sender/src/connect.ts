@@ -52,6 +52,8 @@ interface Session {
 
 /** TLS sessions kept for a faster handshake. */
 const MAX_SESSIONS = 1_000;
+/** How long no session is offered to an origin after a handshake that was to resume one has failed. */
+const NO_SESSION_MS = 600_000;
 
 /**
  * Creates a function that opens connections. It tries all IPs of a name in turn, each for `IP_TIMEOUT_MS`, and calls
@@ -59,6 +61,8 @@ const MAX_SESSIONS = 1_000;
  */
 export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOptions): Connect {
   const sessions = new LRUCache<string, Session>(atMost(MAX_SESSIONS));
+  /** Origins to which none is offered: a broken server would end each handshake with a session, also with a new one. */
+  const withoutSession = new LRUCache<string, true>({ ...atMost(MAX_SESSIONS), ttl: NO_SESSION_MS });
   const secureContext = createSecureContext({ ca, ciphers: CIPHERS });
   return (to, admit, done) => {
     const { hostname: host, port, origin } = to;
@@ -75,12 +79,13 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
       autoSelectFamilyAttemptTimeout: IP_TIMEOUT_MS,
       noDelay: true,
     };
+    const session = withoutSession.has(origin) ? undefined : unexpired(sessions.get(origin));
     const socket: Socket = to.isSecure
       ? tlsConnect({
           ...shared,
           servername: isIP(host) ? '' : host.replace(/\.$/, ''),
           ALPNProtocols: ['http/1.1'],
-          session: unexpired(sessions.get(origin)),
+          session,
           secureContext,
         })
       : netConnect(shared);
@@ -116,8 +121,7 @@ export function createConnect({ lookup, ca, handshakes, onConnected }: ConnectOp
       if (!call) return;
       if (handshake) {
         handshakes.end(handshake, error ? { error, ip: ip() } : undefined);
-        // The handshake may have failed because of the session: a broken server would refuse it for ever.
-        if (error) sessions.delete(origin);
+        if (error && session) withoutSession.set(origin, true);
       } else if (to.isSecure) handshakes.notBegun(host);
       call(error, socket);
     };
