@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { root } from '../folder.ts';
+import { root } from './folder.ts';
 
 const PROGRAM = `node-linux-${process.arch}/bin/node`;
 let dir: string;
