@@ -82,6 +82,23 @@ it('does not take a host that hangs in the handshake for one that blocks the eve
   expect(connections).toBe(2);
 });
 
+it('reads the certificate of a handshake once: reading those of many could block the event loop again and again', () => {
+  let cpuMs = 0;
+  const handshakes = createCostlyHandshakes(
+    () => 0,
+    () => cpuMs,
+  );
+  const hasCertificate = jest.fn(() => true).mockReturnValueOnce(false);
+  const begun = handshakes.begin(HOST, { ...VERIFIED, hasCertificate });
+  for (let i = 0; i < 4; i++) {
+    cpuMs += 60;
+    handshakes.end(handshakes.begin('other.test', VERIFIED), undefined);
+  }
+  handshakes.end(begun, FAILURE);
+  expect(hasCertificate).toHaveBeenCalledTimes(2);
+  expect(handshakes.refusal(HOST)).toEqual(FAILED);
+});
+
 it('ends the other handshakes with the host that are in progress, or begin in the pause', () => {
   const clock = fakeClock(0);
   const handshakes = createCostlyHandshakes(clock.now, clock.now);
