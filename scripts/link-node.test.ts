@@ -1,6 +1,16 @@
 /** The Node that npm scripts run on: it is linked also by an npm that leaves it out. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -33,6 +43,12 @@ describe('the Node of the development packages', () => {
     for (let i = 0; i < 2; i++) link();
     expect(readlinkSync(command)).toBe(`../${PROGRAM}`);
     expect(readFileSync(command, 'utf8')).toBe('the program');
+  });
+  it('replaces a link that leads nowhere', () => {
+    installed();
+    symlinkSync('../node-linux-other/bin/node', command);
+    link();
+    expect(readlinkSync(command)).toBe(`../${PROGRAM}`);
   });
   it('is not linked if it is not installed, or npm has linked one', () => {
     link();
