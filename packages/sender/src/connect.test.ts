@@ -77,7 +77,7 @@ function offersSession(hello: Buffer): boolean {
 describe('a session of TLS', () => {
   afterEach(() => void jest.restoreAllMocks());
 
-  it('is not offered for some time after a handshake has failed with one', async () => {
+  it('is not offered for ten minutes after a handshake has failed with one', async () => {
     const secure = createServer(testCertificate, (_request, response) => {
       response.writeHead(200, { connection: 'close' }).end();
     });
@@ -100,7 +100,12 @@ describe('a session of TLS', () => {
     expect(await send()).toEqual(responded());
     expect(await send()).toMatchObject({ kind: 'connection_failed', error: 'tls' });
     for (let i = 0; i < 2; i++) expect(await send()).toEqual(responded());
-    expect(offered).toEqual([false, true, false, false]);
+    const nowMs = performance.now();
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(nowMs + 590_000);
+    expect(await send()).toEqual(responded());
+    clock.mockReturnValue(nowMs + 600_000);
+    expect(await send()).toMatchObject({ kind: 'connection_failed', error: 'tls' });
+    expect(offered).toEqual([false, true, false, false, false, true]);
   });
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)('is not resumed after the end of its certificate: %s', async (version) => {
