@@ -73,7 +73,7 @@ export function explainFileError(error: unknown, dir = dataDir): FolderProblem |
           ? `install -d -o ${uid} ${shellWord(isWithin(path, dir) ? dir : path)}`
           : `chown -R ${uid} ${shellWord(ours)}`;
       return because(
-        `it belongs to ${userName(owner)}, and you are ${userName(uid)}.\n` + `Run: sudo ${command}${elsewhere}`,
+        `it belongs to ${userName(owner)}, and you are ${userName(uid)}.\nRun: sudo ${command}${elsewhere}`,
       );
     }
     default:

@@ -7,6 +7,8 @@ import {
   eventBody,
   eventIdIn,
   eventRef,
+  type FieldError,
+  type FieldErrors,
   isoInstant,
   nestsDeeper,
   newEventId,
@@ -219,7 +221,7 @@ function refuseUnreplicated(cause: Error): never {
 function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
   const parsed = eventSchema.safeParse(input);
   if (!parsed.success) {
-    throw new AppError('invalid_fields', 'The event is not valid.', { fields: fieldErrors(parsed.error) });
+    throw invalidEvent(fieldErrors(parsed.error));
   }
   const { id, type, created_at, environment } = parsed.data;
   const event: Event = {
@@ -236,8 +238,7 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
     throw new AppError('body_too_large', `The event is larger than ${maxBytes} bytes (MAX_EVENT_BYTES).`);
   }
   if (nestsDeeper(event.dataJson, MAX_DATA_DEPTH)) {
-    const fields = [{ path: 'data', message: `Must not nest deeper than ${MAX_DATA_DEPTH} levels` }];
-    throw new AppError('invalid_fields', 'The event is not valid.', { fields });
+    throw invalidEvent([{ path: 'data', message: `Must not nest deeper than ${MAX_DATA_DEPTH} levels` }]);
   }
   return {
     event,
@@ -245,6 +246,10 @@ function parseEvent(input: unknown, nowMs: number, maxBytes: number) {
     hadId: id !== undefined,
     hadCreatedAt: created_at !== undefined,
   };
+}
+
+function invalidEvent(fields: FieldError[] | FieldErrors): AppError {
+  return new AppError('invalid_fields', 'The event is not valid.', { fields });
 }
 
 function checkEnvironment(environment: Environment, keyEnvironment: SubscriptionEnvironment): void {

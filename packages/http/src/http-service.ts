@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { AppError, StartError } from '@posthorn/core';
+import { AppError, StartError, withPort } from '@posthorn/core';
 import type { Service, SharedSettings } from '@posthorn/runtime';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Registry } from 'prom-client';
@@ -193,10 +193,6 @@ async function close(server: Server, connections: Connections, graceMs: number):
   await once(server, 'close');
   clearInterval(unused);
   clearTimeout(cut);
-}
-
-function withPort(host: string, port: number): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** What is wrong if the system refuses to listen, and which settings change it. */

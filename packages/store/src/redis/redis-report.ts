@@ -1,7 +1,7 @@
 /** Reports why Redis can't be used: each reason at once, then once a minute. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { bareHost, StorageUnavailable } from '@posthorn/core';
+import { bareHost, StorageUnavailable, withPort } from '@posthorn/core';
 import type { HostAndPort, RedisSettings } from './connect-redis.ts';
 import { typedError } from './storage-errors.ts';
 
@@ -55,8 +55,8 @@ export function createRedisReport(
 export function describeServers(settings: RedisSettings): { where: string; addresses: HostAndPort[]; tls: boolean } {
   const { REDIS_CLUSTER_NODES: nodes = [], REDIS_SENTINELS: sentinels = [] } = settings;
   const { hostname, port, protocol } = new URL(settings.REDIS_URL);
-  const named = ({ host, port }: HostAndPort) => `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const list = (addresses: readonly HostAndPort[]) => addresses.map(named).join(', ');
+  const list = (addresses: readonly HostAndPort[]) =>
+    addresses.map(({ host, port }) => withPort(host, port)).join(', ');
   const tls = protocol === 'rediss:';
   if (nodes.length > 0)
     return { where: `Redis Cluster at ${list(nodes)}, or a part of it,`, addresses: [...nodes], tls };
