@@ -8,6 +8,8 @@ import { OPERATOR_TOKEN } from '../world.ts';
 import { atOverview, on, ownSubscription, signedIn } from './own-visit.ts';
 
 const MAX_FIRST_LOAD_BYTES = 150_000;
+/** Of the overview, with what it needs once it is shown. A browser loads six at a time. */
+const MAX_FILES_OF_A_VISIT = 12;
 
 async function load(path: string, encoding: string): Promise<{ response: IncomingMessage; bytes: number }> {
   const headers = { 'accept-encoding': encoding, accept: 'text/html,*/*' };
@@ -49,6 +51,17 @@ describe('the files of the page', () => {
     expect(response.headers.vary).toContain('Accept-Encoding');
     expect(response.headers['content-type']).toMatch(/^text\/javascript/);
     expect(response.headers['cache-control']).toBe('public, max-age=31536000, immutable');
+  });
+
+  it('are few', async () => {
+    const { page } = await signedIn();
+    const files: string[] = [];
+    page.on('request', (request) => request.url().includes('/assets/') && files.push(request.url()));
+    await page.goto('/');
+    for (const part of ['freshness', 'operator-menu', 'overlays'])
+      await eventually(`the part ${part}`, () => files.some((file) => file.includes(`/${part}-`)));
+    await page.waitForLoadState('networkidle');
+    expect(files.length).toBeLessThanOrEqual(MAX_FILES_OF_A_VISIT);
   });
 
   it('that do not exist are not found, compressed or not', async () => {

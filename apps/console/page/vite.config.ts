@@ -3,7 +3,7 @@
  * usual port.
  */
 import react from '@vitejs/plugin-react';
-import { defineConfig, type Plugin } from 'vite';
+import { defineConfig, type Plugin, type Rolldown } from 'vite';
 
 const consoleUrl = process.env.POSTHORN_URL ?? 'http://127.0.0.1:3001';
 const toConsole = { target: consoleUrl, changeOrigin: false };
@@ -25,9 +25,20 @@ const stylesOfComponents: Plugin = {
   },
 };
 
+/**
+ * By default the modules that a set of pages shares are a file of their own, so a first visit loads over 50 files. Only
+ * few pages let a user choose a time.
+ */
+const filesOfSharedCode = {
+  groups: [
+    { name: 'first', tags: ['$initial'], priority: 1 },
+    { name: 'shared', minShareCount: 2, test: /^(?!.*(@mantine[\\/]dates|time-picker))/ },
+  ],
+} satisfies Rolldown.CodeSplittingOptions;
+
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [react(), stylesOfComponents],
   server: { proxy: { '/v1': toConsole, '/queues': toConsole, '/docs': toConsole, '/openapi.json': toConsole } },
-  build: { target: 'es2022' },
+  build: { target: 'es2022', rolldownOptions: { output: { codeSplitting: filesOfSharedCode } } },
 });
