@@ -54,7 +54,7 @@ beforeEach(async () => {
 });
 
 async function posthorn(url: string, args: string[], { keys = '', after = '', env = {} } = {}) {
-  const command = [process.execPath, join(root, 'apps/cli/src/main.ts'), ...args];
+  const command = [process.execPath, join(root, 'apps/cli/bin/posthorn.js'), ...args];
   const child = spawn(interpreter, ['-c', ON_TERMINAL, after, keys, ...command], {
     env: { ...BASE_ENV, TERM: 'xterm', POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -131,7 +131,7 @@ describe('a command in the documentation', () => {
         .replace('localhost:3000/webhooks', local.url);
     writeFileSync(join(dir, 'body.json'), signed.body);
     const shell = (command: string) => {
-      const cli = `posthorn() { ${process.execPath} ${join(root, 'apps/cli/src/main.ts')} "$@"; }`;
+      const cli = `posthorn() { ${process.execPath} ${join(root, 'apps/cli/bin/posthorn.js')} "$@"; }`;
       const env = {
         ...BASE_ENV,
         POSTHORN_URL: on.consoleUrl,
@@ -158,7 +158,7 @@ describe('a command in the documentation', () => {
   });
 
   it('of posthorn that is named without arguments is one of its help', () => {
-    const { stdout } = spawnSync(process.execPath, [join(root, 'apps/cli/src/main.ts'), '--help'], {
+    const { stdout } = spawnSync(process.execPath, [join(root, 'apps/cli/bin/posthorn.js'), '--help'], {
       encoding: 'utf8',
     });
     const existing = Array.from(stdout.matchAll(/^ {2}([a-z][\w-]*)/gm), ([, name]) => name);

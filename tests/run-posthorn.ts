@@ -23,7 +23,7 @@ export function ownPosthorn(
   env: Record<string, string> = {},
   input: string | Buffer = '',
 ) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/src/main.ts'), ...args], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/bin/posthorn.js'), ...args], {
     env: { ...BASE_ENV, POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -121,7 +121,7 @@ describe('SIGTERM to npm alone', () => {
 function posthorn(dir: string, env: Record<string, string> = {}) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [join(root, 'apps/cli/src/main.ts'), 'overview', '--json'],
+    [join(root, 'apps/cli/bin/posthorn.js'), 'overview', '--json'],
     { env: { PATH: searchPath(), POSTHORN_DIR: dir, ...env }, encoding: 'utf8' },
   );
   return { status, stdout, stderr };
