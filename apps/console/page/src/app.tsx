@@ -11,18 +11,18 @@ import {
 } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import {
-  IconActivity,
-  IconApi,
-  IconEraser,
-  IconGauge,
-  IconHistory,
-  IconMoon,
-  IconPlayerTrackNext,
-  IconSend,
-  IconStack2,
-  IconSun,
-  IconWebhook,
-} from '@tabler/icons-react';
+  CircleSlashIcon,
+  CodeIcon,
+  HistoryIcon,
+  IterationsIcon,
+  MeterIcon,
+  MoonIcon,
+  PaperAirplaneIcon,
+  PulseIcon,
+  StackIcon,
+  SunIcon,
+  WebhookIcon,
+} from '@primer/octicons-react';
 import { Suspense, useEffect, useRef } from 'react';
 import { createRoutesFromElements, Link, Outlet, Route, useLocation, useRoutes } from 'react-router';
 import { lazyPart } from './lazy-part.ts';
@@ -35,18 +35,18 @@ import { routes, SIGN_IN, SignInPage } from './routes.ts';
 import { RequireSession } from './session.tsx';
 
 const sections = [
-  { to: '/', label: 'Overview', icon: IconGauge },
-  { to: '/subscriptions', label: 'Subscriptions', icon: IconWebhook },
-  { to: '/deliveries', label: 'Deliveries', icon: IconSend },
-  { to: '/tail', label: 'Live', icon: IconActivity },
-  { to: '/replays', label: 'Bulk replays', icon: IconPlayerTrackNext },
-  { to: '/erasures', label: 'Erasures', icon: IconEraser },
-  { to: '/audit', label: 'Audit', icon: IconHistory },
+  { to: '/', label: 'Overview', icon: MeterIcon },
+  { to: '/subscriptions', label: 'Subscriptions', icon: WebhookIcon },
+  { to: '/deliveries', label: 'Deliveries', icon: PaperAirplaneIcon },
+  { to: '/tail', label: 'Live', icon: PulseIcon },
+  { to: '/replays', label: 'Bulk replays', icon: IterationsIcon },
+  { to: '/erasures', label: 'Erasures', icon: CircleSlashIcon },
+  { to: '/audit', label: 'Audit', icon: HistoryIcon },
 ] as const;
 /** Other pages of the console, for the same session. */
 const elsewhere = [
-  { href: '/queues', label: 'Queues', icon: IconStack2 },
-  { href: '/docs', label: 'API', icon: IconApi },
+  { href: '/queues', label: 'Queues', icon: StackIcon },
+  { href: '/docs', label: 'API', icon: CodeIcon },
 ] as const;
 
 const Freshness = lazyPart(async () => (await import('./parts/freshness.tsx')).Freshness);
@@ -107,7 +107,7 @@ function Frame() {
   const isActive = (to: string) => (to === '/' ? section === '/' : section.startsWith(to));
   const navLink = (label: string, Icon: (typeof sections)[number]['icon']) => (
     <>
-      <Icon size={18} stroke={1.6} />
+      <Icon size={16} />
       {label}
     </>
   );
@@ -181,7 +181,7 @@ function ColorSchemeButton() {
   const label = isDark ? 'Light colors' : 'Dark colors';
   return (
     <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} title={label} onClick={toggleColorScheme}>
-      {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
+      {isDark ? <SunIcon size={18} /> : <MoonIcon size={18} />}
     </ActionIcon>
   );
 }

@@ -1,7 +1,7 @@
 /** One delivery: its attempts, and the request that was sent. */
 import { Grid, Stack, Tabs } from '@mantine/core';
 import type { Delivery, DeliveryWithAttempts } from '@posthorn/operator-api';
-import { IconPlayerPlay, IconRefresh } from '@tabler/icons-react';
+import { PlayIcon, SyncIcon } from '@primer/octicons-react';
 import { useState } from 'react';
 import { useParams } from 'react-router';
 import { isMissing } from '../api.ts';
@@ -37,8 +37,8 @@ export function DeliveryPage() {
       back={{ to: '/deliveries', label: 'Deliveries' }}
       actions={
         <>
-          {isReplayable && <ActionButton label="Replay" icon={IconRefresh} change={replay} />}
-          {isWaiting && <ActionButton label="Try now" icon={IconPlayerPlay} change={tryNow} />}
+          {isReplayable && <ActionButton label="Replay" icon={SyncIcon} change={replay} />}
+          {isWaiting && <ActionButton label="Try now" icon={PlayIcon} change={tryNow} />}
         </>
       }
     >

@@ -1,7 +1,7 @@
 /** One erasure: what it has found, its confirmation, and what it has erased. */
 import { Alert, Checkbox, Group, Radio, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { Erasure } from '@posthorn/operator-api';
-import { IconEraser } from '@tabler/icons-react';
+import { CircleSlashIcon } from '@primer/octicons-react';
 import { useState } from 'react';
 import { useParams } from 'react-router';
 import { call } from '../api.ts';
@@ -104,7 +104,7 @@ function Confirmation({ erasure: { id, found, unsent: requested } }: { erasure: 
   });
   const payloads = amountText(found.events, 'payload');
   return (
-    <Alert color="red" variant="light" title="This cannot be undone" icon={<IconEraser size={18} />}>
+    <Alert color="red" variant="light" title="This cannot be undone" icon={<CircleSlashIcon size={18} />}>
       <Stack gap="sm">
         {found.unsent > 0 && (
           <Radio.Group

@@ -1,7 +1,7 @@
 /** One event: its body and its deliveries. */
 import { Button, Stack } from '@mantine/core';
 import type { PublishedEvent } from '@posthorn/operator-api';
-import { IconEraser } from '@tabler/icons-react';
+import { CircleSlashIcon } from '@primer/octicons-react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { CodeBlock, Copyable, prettyJson } from '../parts/code.tsx';
 import { DeliveryTable } from '../parts/delivery-table.tsx';
@@ -38,7 +38,7 @@ export function EventPage() {
             component={Link}
             to={erasePath('event_id', id, loaded.data.event.environment)}
             variant="default"
-            leftSection={<IconEraser size={16} />}
+            leftSection={<CircleSlashIcon size={16} />}
           >
             Erase
           </Button>

@@ -3,7 +3,7 @@
  */
 import { Checkbox, Group, Select, SimpleGrid, Stack } from '@mantine/core';
 import type { Rehearsal, StartedReplay } from '@posthorn/operator-api';
-import { IconEye } from '@tabler/icons-react';
+import { EyeIcon } from '@primer/octicons-react';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { call, givenOf, MAX_REPLAYED_ADDRESSES } from '../api.ts';
@@ -107,7 +107,7 @@ function Buttons({ ids, onChange, filter, canary }: ButtonsProps) {
       <Group>
         <ActionButton
           label="Rehearse"
-          icon={IconEye}
+          icon={EyeIcon}
           variant="default"
           change={rehearse}
           disabled={!isChosen || !count}

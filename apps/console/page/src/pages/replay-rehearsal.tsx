@@ -1,7 +1,7 @@
 /** What a bulk replay would do: how many deliveries to whom, for how long, and what speaks against it. */
 import { Box, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Rehearsal } from '@posthorn/operator-api';
-import { IconAlertTriangle } from '@tabler/icons-react';
+import { AlertIcon } from '@primer/octicons-react';
 import { AddressLink } from '../parts/address.tsx';
 import { Note } from '../parts/layout.tsx';
 import { amountText, countText, secondsText } from '../parts/numbers.ts';
@@ -40,7 +40,7 @@ function AddressRow({ address }: { address: Address }) {
       </Group>
       {warnings.map(({ kind, message }) => (
         <Group key={kind} gap={6} wrap="nowrap" align="flex-start" mt={2}>
-          <IconAlertTriangle size={16} color="var(--mantine-color-orange-text)" aria-hidden style={{ flex: 'none' }} />
+          <AlertIcon size={16} fill="var(--mantine-color-orange-text)" />
           <Text size="sm">{message}</Text>
         </Group>
       ))}

@@ -1,7 +1,7 @@
 /** All subscriptions: searched, filtered by status and environment, sorted, page by page. */
 import { Button, Group, Select, Text } from '@mantine/core';
 import type { Subscription } from '@posthorn/operator-api';
-import { IconPlus } from '@tabler/icons-react';
+import { PlusIcon } from '@primer/octicons-react';
 import { Link } from 'react-router';
 import { type Column, DataTable, PagedList } from '../parts/data-table.tsx';
 import { ClearFilters, filterWidth, SearchFilter, SelectFilter, useFilters } from '../parts/filters.tsx';
@@ -86,7 +86,7 @@ export function SubscriptionsPage() {
   const list = useSubscriptions(filter);
   const { total } = list;
   const create = (
-    <Button component={Link} to="/subscriptions/new" leftSection={<IconPlus size={16} />}>
+    <Button component={Link} to="/subscriptions/new" leftSection={<PlusIcon size={16} />}>
       New subscription
     </Button>
   );

@@ -1,6 +1,6 @@
 /** The live tail: attempts as they happen, filtered, the newest first. */
 import { Button, Group, SegmentedControl, Text } from '@mantine/core';
-import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
+import { PauseIcon, PlayIcon } from '@primer/octicons-react';
 import { useLiveAttempts } from '../live-attempts.ts';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { AddressFilter, ClearFilters, SelectFilter, useFilters } from '../parts/filters.tsx';
@@ -52,7 +52,7 @@ function Attempts({ filter }: { filter: ReturnType<typeof useFilters<(typeof nam
         <Button
           variant="default"
           size="xs"
-          leftSection={isPaused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
+          leftSection={isPaused ? <PlayIcon size={14} /> : <PauseIcon size={14} />}
           onClick={isPaused ? live.resume : live.pause}
         >
           {isPaused ? `Continue${waitingCount > 0 ? `, ${countText(waitingCount)} new` : ''}` : 'Pause'}

@@ -1,13 +1,13 @@
 /** A button that starts a change and shows a loader until the change ends, or that its own action may remove. */
 import { Button, type ButtonProps } from '@mantine/core';
-import type { TablerIcon } from '@tabler/icons-react';
+import type { Icon } from '@primer/octicons-react';
 import { useKeptFocus } from './kept-focus.ts';
 
 type Looks = Pick<ButtonProps, 'variant' | 'disabled' | 'color' | 'size' | 'radius' | 'fullWidth'>;
 
 export interface ActionButtonProps extends Looks {
   label: string;
-  icon?: TablerIcon;
+  icon?: Icon;
   /** What the action is about, for screen readers, where several buttons have the same label. */
   about?: string;
   change: { isPending?: boolean; mutate: () => void };

@@ -2,7 +2,7 @@
 import { Anchor, Box, Group, Text, Timeline } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import type { DeliveryWithAttempts } from '@posthorn/operator-api';
-import { IconCheck, IconClock, IconHandStop, IconPlus, IconX } from '@tabler/icons-react';
+import { CheckIcon, ClockIcon, PauseIcon, PlusIcon, XIcon } from '@primer/octicons-react';
 import { type Attempt, isKept } from './attempt-facts.ts';
 import { CameBackDetails, FirstLine } from './came-back.tsx';
 import { Note } from './layout.tsx';
@@ -14,14 +14,14 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
   const { attempts, status } = delivery;
   return (
     <Timeline bulletSize={24} lineWidth={2} active={attempts.length} className="numbers">
-      <Timeline.Item bullet={<IconPlus size={13} />} title="Created" color="gray">
+      <Timeline.Item bullet={<PlusIcon size={13} />} title="Created" color="gray">
         <Note>
           <Instant at={delivery.created_at} />
         </Note>
       </Timeline.Item>
       {attempts.map((attempt) => {
         const { number, outcome, status_code, error, started_at, duration_ms } = attempt;
-        const [Icon, color] = outcome === 'succeeded' ? [IconCheck, 'teal.8'] : [IconX, 'red.8'];
+        const [Icon, color] = outcome === 'succeeded' ? [CheckIcon, 'teal.8'] : [XIcon, 'red.8'];
         const title = (
           <Group gap="xs">
             <span>Attempt {number}</span>
@@ -39,24 +39,24 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryWithAttempts }
         );
       })}
       {status === 'waiting_for_retry' && delivery.next_attempt_at && (
-        <Timeline.Item bullet={<IconClock size={14} />} title={`Attempt ${attempts.length + 1}`}>
+        <Timeline.Item bullet={<ClockIcon size={14} />} title={`Attempt ${attempts.length + 1}`}>
           <Note>
             Due <Countdown at={delivery.next_attempt_at} />
           </Note>
         </Timeline.Item>
       )}
       {status === 'pending' && (
-        <Timeline.Item bullet={<IconClock size={14} />} title="In the queue">
+        <Timeline.Item bullet={<ClockIcon size={14} />} title="In the queue">
           <Note>A worker makes the first attempt as soon as it has a free slot.</Note>
         </Timeline.Item>
       )}
       {status === 'held' && (
-        <Timeline.Item bullet={<IconHandStop size={14} />} title="Held" color="orange">
+        <Timeline.Item bullet={<PauseIcon size={14} />} title="Held" color="orange">
           <Note>The address is not active. Resume or validate it to send this delivery.</Note>
         </Timeline.Item>
       )}
       {status === 'failed' && (
-        <Timeline.Item bullet={<IconX size={14} />} title="Failed permanently" color="red.8">
+        <Timeline.Item bullet={<XIcon size={14} />} title="Failed permanently" color="red.8">
           <Note>
             {delivery.failure_reason && `${failureTexts[delivery.failure_reason]}. `}
             {delivery.replayable_until && (

@@ -1,6 +1,6 @@
 /** Text to read or copy: ids, secrets, bodies, commands. It is never interpreted as HTML. */
 import { ActionIcon, Box, CopyButton, Group, Text, Tooltip } from '@mantine/core';
-import { IconCheck, IconCopy } from '@tabler/icons-react';
+import { CheckIcon, CopyIcon } from '@primer/octicons-react';
 import { memo, type ReactNode, useState } from 'react';
 import { ActionButton } from './action-button.tsx';
 import { escapeInvisible, jsonTokens, looksLikeJson } from './json-tokens.ts';
@@ -13,7 +13,7 @@ function Copy({ value, label }: { value: string; label: string }) {
       {({ copied, copy }) => (
         <Tooltip label={copied ? 'Copied' : label}>
           <ActionIcon variant="subtle" color={copied ? 'teal' : 'gray'} size="sm" onClick={copy} aria-label={label}>
-            {copied ? <IconCheck size={15} /> : <IconCopy size={15} />}
+            {copied ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
           </ActionIcon>
         </Tooltip>
       )}

@@ -1,7 +1,7 @@
 /** What keeps all from being well, an alert each. The API decides what that is; the page says what follows from it. */
 import { Alert, Box } from '@mantine/core';
 import type { NotWell, Overview } from '@posthorn/operator-api';
-import { IconAlertTriangle } from '@tabler/icons-react';
+import { AlertIcon } from '@primer/octicons-react';
 import type { ReactNode } from 'react';
 import { PageLink } from './layout.tsx';
 import { durationText } from './numbers.ts';
@@ -25,7 +25,7 @@ export function NotWellAlerts({ overview }: { overview: Overview }) {
 
 function Warning({ color = 'orange', title, children }: { color?: string; title: ReactNode; children?: ReactNode }) {
   return (
-    <Alert color={color} icon={<IconAlertTriangle />} title={title}>
+    <Alert color={color} icon={<AlertIcon />} title={title}>
       {children}
     </Alert>
   );

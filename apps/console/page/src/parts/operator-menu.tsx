@@ -1,6 +1,6 @@
 /** The name of the signed-in operator, with a menu: time zone, sign out. */
 import { Group, Menu, Text, UnstyledButton } from '@mantine/core';
-import { IconChevronDown, IconClock, IconLogout } from '@tabler/icons-react';
+import { ChevronDownIcon, ClockIcon, SignOutIcon } from '@primer/octicons-react';
 import { endSession, useChange, useSession } from '../queries.ts';
 import { useUtc } from './utc.tsx';
 
@@ -16,15 +16,15 @@ export function OperatorMenu() {
             <Text size="sm" maw={110} truncate>
               {session?.operator}
             </Text>
-            <IconChevronDown size={14} />
+            <ChevronDownIcon size={14} />
           </Group>
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item leftSection={<IconClock size={16} />} onClick={() => setUtc(!isUtc)}>
+        <Menu.Item leftSection={<ClockIcon size={16} />} onClick={() => setUtc(!isUtc)}>
           {isUtc ? 'Times in local time' : 'Times in UTC'}
         </Menu.Item>
-        <Menu.Item leftSection={<IconLogout size={16} />} onClick={() => signOut.mutate()}>
+        <Menu.Item leftSection={<SignOutIcon size={16} />} onClick={() => signOut.mutate()}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>

@@ -1,6 +1,6 @@
 /** Resumes all addresses that failures have paused, of those that a list shows. */
 import type { ResumeResult } from '@posthorn/operator-api';
-import { IconPlayerPlay } from '@tabler/icons-react';
+import { PlayIcon } from '@primer/octicons-react';
 import { changeAll } from '../api.ts';
 import { useChange } from '../queries.ts';
 import { AskingButton } from './confirm.tsx';
@@ -19,9 +19,7 @@ export function ResumePaused({ q, environment, health }: ShownBy) {
   const resume = useChange(() => changeAll<ResumeResult>('/v1/subscriptions/resume', filters, textOf), {
     done: textOf,
   });
-  return (
-    <AskingButton label="Resume all" icon={IconPlayerPlay} question={QUESTION} change={resume} variant="default" />
-  );
+  return <AskingButton label="Resume all" icon={PlayIcon} question={QUESTION} change={resume} variant="default" />;
 }
 
 function textOf(results: readonly ResumeResult[]): string {

@@ -1,6 +1,6 @@
 /** Opens the page of the id that the user enters, or searches for anything else. */
 import { TextInput } from '@mantine/core';
-import { IconSearch } from '@tabler/icons-react';
+import { SearchIcon } from '@primer/octicons-react';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { withQuery } from '../api.ts';
@@ -41,7 +41,7 @@ export function SearchBox() {
         <TextInput
           aria-label="Search"
           placeholder="Any id, address, session, user …"
-          leftSection={<IconSearch size={16} />}
+          leftSection={<SearchIcon size={16} />}
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
         />

@@ -1,7 +1,7 @@
 /** A field whose text filters a list while the user types. */
 import { CloseButton, TextInput, type TextInputProps } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { IconSearch } from '@tabler/icons-react';
+import { SearchIcon } from '@primer/octicons-react';
 import { useState } from 'react';
 
 /** Pause in typing after which the list is filtered. */
@@ -40,7 +40,7 @@ export function SearchField({ value, onChange, ...input }: SearchFieldProps) {
       value={text}
       maxLength={200}
       onChange={(event) => change(event.currentTarget.value)}
-      leftSection={<IconSearch size={16} />}
+      leftSection={<SearchIcon size={16} />}
       rightSection={text !== '' && <CloseButton size="sm" aria-label="Clear the search" onClick={() => change('')} />}
     />
   );

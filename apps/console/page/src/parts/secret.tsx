@@ -1,7 +1,7 @@
 /** Shows a signing secret once, with code that verifies a delivery. */
 import { Alert, Button, Stack, Tabs, Text } from '@mantine/core';
 import type { SubscriptionWithSecret } from '@posthorn/operator-api';
-import { IconKey } from '@tabler/icons-react';
+import { KeyIcon } from '@primer/octicons-react';
 import { useEffect, useRef } from 'react';
 import { useChange, useKept } from '../queries.ts';
 import { shortAddress } from './address.tsx';
@@ -76,7 +76,7 @@ export function SecretOnce({ secret }: { secret: string }) {
         ref={alert}
         tabIndex={-1}
         color="yellow"
-        icon={<IconKey />}
+        icon={<KeyIcon />}
         title="Copy the signing secret now: it is not shown again"
       >
         <Copyable value={secret} what="signing secret" />

@@ -1,6 +1,6 @@
 /** Placeholders for content: loading, failed, or empty with a next step. */
 import { Alert, Center, Loader, Stack, Text } from '@mantine/core';
-import { IconAlertCircle, IconAlertTriangle } from '@tabler/icons-react';
+import { AlertIcon, StopIcon } from '@primer/octicons-react';
 import type { ReactNode } from 'react';
 import { ApiError, isAnswer, isMissing } from '../api.ts';
 import { ActionButton } from './action-button.tsx';
@@ -56,7 +56,7 @@ export function Loading({ height = 160 }: { height?: number }) {
 /** What failed and why, with a button to try again. */
 export function Problem({ title, error, retry }: { title: string; error: Error; retry: () => unknown }) {
   return (
-    <Alert color="red" icon={<IconAlertCircle />} title={title} mb="md" role="alert">
+    <Alert color="red" icon={<StopIcon />} title={title} mb="md" role="alert">
       <Text size="sm" mb="xs">
         {error.message}
       </Text>
@@ -85,7 +85,7 @@ export function UnreadableNotice({ title, ids, count }: { title: string; ids: re
   if (count === 0) return null;
   const shown = ids.slice(0, MAX_UNREADABLE_SHOWN);
   return (
-    <Alert color="orange" icon={<IconAlertTriangle />} title={title} role="status">
+    <Alert color="orange" icon={<AlertIcon />} title={title} role="status">
       <Text size="sm" className="mono" style={{ overflowWrap: 'anywhere' }}>
         {shown.join(', ')}
         {count > shown.length && ` and ${countText(count - shown.length)} more`}

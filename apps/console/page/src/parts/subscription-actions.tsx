@@ -3,18 +3,18 @@ import { Alert, Button, Drawer, Group, Menu, Modal, Select, Stack, Text } from '
 import { useDisclosure } from '@mantine/hooks';
 import type { Delivery, Subscription, SubscriptionWithSecret } from '@posthorn/operator-api';
 import {
-  IconChevronDown,
-  IconKey,
-  IconPencil,
-  IconPlayerPause,
-  IconPlayerPlay,
-  IconPlayerTrackNext,
-  IconSend,
-  IconShieldCheck,
-  IconStethoscope,
-  IconTrash,
-  type TablerIcon,
-} from '@tabler/icons-react';
+  BeakerIcon,
+  ChevronDownIcon,
+  type Icon,
+  IterationsIcon,
+  KeyIcon,
+  PaperAirplaneIcon,
+  PauseIcon,
+  PencilIcon,
+  PlayIcon,
+  ShieldCheckIcon,
+  TrashIcon,
+} from '@primer/octicons-react';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { call } from '../api.ts';
@@ -66,38 +66,36 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
   };
   return (
     <>
-      {status === 'active' && <ActionButton label="Send test" icon={IconSend} change={test} variant="default" />}
-      {status === 'paused' && <ActionButton label="Resume" icon={IconPlayerPlay} change={resume} />}
+      {status === 'active' && (
+        <ActionButton label="Send test" icon={PaperAirplaneIcon} change={test} variant="default" />
+      )}
+      {status === 'paused' && <ActionButton label="Resume" icon={PlayIcon} change={resume} />}
       {(status === 'awaiting_validation' || status === 'refused') && (
-        <ActionButton label="Validate" icon={IconShieldCheck} change={validate} />
+        <ActionButton label="Validate" icon={ShieldCheckIcon} change={validate} />
       )}
       <Menu position="bottom-end">
         <Menu.Target>
-          <Button ref={more} variant="default" rightSection={<IconChevronDown size={16} />} loading={isPending}>
+          <Button ref={more} variant="default" rightSection={<ChevronDownIcon size={16} />} loading={isPending}>
             More
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Action label="Edit" icon={IconPencil} onClick={fromMenu(edit.open)} />
+          <Action label="Edit" icon={PencilIcon} onClick={fromMenu(edit.open)} />
           {(status === 'active' || status === 'paused') && (
-            <Action label="Validate again" icon={IconShieldCheck} onClick={fromMenu(validate.mutate)} />
+            <Action label="Validate again" icon={ShieldCheckIcon} onClick={fromMenu(validate.mutate)} />
           )}
-          {status === 'active' && <Action label="Pause" icon={IconPlayerPause} onClick={fromMenu(pause.mutate)} />}
-          <Action label="Rotate secret" icon={IconKey} onClick={fromMenu(rotate.open)} />
-          <Menu.Item
-            leftSection={<IconPlayerTrackNext size={16} />}
-            component={Link}
-            to={`/replays?subscription_id=${id}`}
-          >
+          {status === 'active' && <Action label="Pause" icon={PauseIcon} onClick={fromMenu(pause.mutate)} />}
+          <Action label="Rotate secret" icon={KeyIcon} onClick={fromMenu(rotate.open)} />
+          <Menu.Item leftSection={<IterationsIcon size={16} />} component={Link} to={`/replays?subscription_id=${id}`}>
             Replay failed deliveries
           </Menu.Item>
-          <Menu.Item leftSection={<IconStethoscope size={16} />} component={Link} to={`/subscriptions/${id}/signature`}>
+          <Menu.Item leftSection={<BeakerIcon size={16} />} component={Link} to={`/subscriptions/${id}/signature`}>
             Check a signature
           </Menu.Item>
           <Menu.Divider />
           <Action
             label="Delete"
-            icon={IconTrash}
+            icon={TrashIcon}
             onClick={fromMenu(() => askFirst(deletion, remove.mutate))}
             color="red"
           />
@@ -114,7 +112,7 @@ export function SubscriptionActions({ subscription }: { subscription: Subscripti
 
 interface ActionProps {
   label: string;
-  icon: TablerIcon;
+  icon: Icon;
   onClick: () => void;
   color?: 'red';
 }

@@ -1,7 +1,7 @@
 /** What needs an operator: incidents, and each failing or paused address with its error and one action. */
 import { Alert, Box, Group, Paper, Stack, Text } from '@mantine/core';
 import type { Delivery, Overview } from '@posthorn/operator-api';
-import { IconAlertTriangle, IconCircleCheck, IconPlayerPlay, IconSend } from '@tabler/icons-react';
+import { AlertIcon, CheckCircleIcon, PaperAirplaneIcon, PlayIcon } from '@primer/octicons-react';
 import { useState } from 'react';
 import { MAX_REPLAYED_ADDRESSES } from '../api.ts';
 import { usePost } from '../queries.ts';
@@ -26,7 +26,7 @@ export function Triage({ overview }: { overview: Overview }) {
     return (
       <Paper withBorder px="md" py="xs">
         <Group gap="xs">
-          <IconCircleCheck size={18} color="var(--mantine-color-teal-text)" aria-hidden />
+          <CheckCircleIcon size={16} fill="var(--mantine-color-teal-text)" />
           <Text size="sm">All is well: no address fails or is paused.</Text>
         </Group>
       </Paper>
@@ -68,7 +68,7 @@ function IncidentAlert({ incident, hasPaused }: { incident: Incident; hasPaused:
     </>
   );
   return (
-    <Alert color="red" icon={<IconAlertTriangle />} title={title}>
+    <Alert color="red" icon={<AlertIcon />} title={title}>
       {likelyCause(incident)}
       {error_label !== null && ` Most of them: ${error_label}.`}
       <Box mt={4}>
@@ -174,7 +174,7 @@ function ResumeButton({ id, url }: { id: string; url: string }) {
   const resume = usePost(`/v1/subscriptions/${id}/resume`, {
     done: `Resumed ${shortAddress(url)}. If deliveries are held, one goes first.`,
   });
-  return <ActionButton label="Resume" icon={IconPlayerPlay} about={url} change={resume} variant="default" />;
+  return <ActionButton label="Resume" icon={PlayIcon} about={url} change={resume} variant="default" />;
 }
 
 /** Sends a test delivery and opens it, to see whether the receiver works again. */
@@ -182,5 +182,7 @@ function TestButton({ id, url }: { id: string; url: string }) {
   const test = usePost<Delivery>(`/v1/subscriptions/${id}/test`, {
     opens: (delivery) => `/deliveries/${delivery.id}`,
   });
-  return <ActionButton label="Send test" icon={IconSend} about={`to ${url}`} change={test} variant="default" />;
+  return (
+    <ActionButton label="Send test" icon={PaperAirplaneIcon} about={`to ${url}`} change={test} variant="default" />
+  );
 }

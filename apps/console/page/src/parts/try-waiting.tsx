@@ -1,6 +1,6 @@
 /** Makes the next attempts of all deliveries now that wait for a retry, of those that a list shows. */
 import type { TriedNow } from '@posthorn/operator-api';
-import { IconPlayerPlay } from '@tabler/icons-react';
+import { PlayIcon } from '@primer/octicons-react';
 import { changeAll, type QueryParameters } from '../api.ts';
 import { useChange } from '../queries.ts';
 import { AskingButton } from './confirm.tsx';
@@ -16,7 +16,7 @@ const QUESTION = {
 export function TryWaiting({ shownBy }: { shownBy: QueryParameters }) {
   const tryAll = () => changeAll<TriedNow['data'][number]>('/v1/deliveries/try-now', shownBy, textOf);
   const tryNow = useChange(tryAll, { done: textOf });
-  return <AskingButton label="Try all now" icon={IconPlayerPlay} question={QUESTION} change={tryNow} />;
+  return <AskingButton label="Try all now" icon={PlayIcon} question={QUESTION} change={tryNow} />;
 }
 
 const textOf = ({ length: tried }: readonly string[]) =>
