@@ -178,7 +178,7 @@ describe('fan-out', () => {
     const stream = bySubscriptionKey(prefixOfSubscription(store, id), id);
     const { lifeMs, oldestMs } = streamLimits(store, time.nowMs);
     /**
-     * Makes a delivery while the stream, with old entries, has so long to live. Returns whether the stream was looked
+     * Makes deliveries while the stream, with old entries, has so long to live. Returns whether the stream was looked
      * after.
      */
     const isLookedAfter = async (leftMs: number) => {
@@ -186,7 +186,8 @@ describe('fan-out', () => {
       const adding = store.redis.pipeline();
       for (let i = 0; i < 1_000; i++) adding.xadd(stream, `${oldestMs - 2_000 + i}-0`, 'd', 'old');
       await adding.pexpire(stream, leftMs).exec();
-      await deliver([id]);
+      // The second one finds nothing to trim.
+      for (let i = 0; i < 2; i++) await deliver([id]);
       const isTrimmed = (await store.redis.xlen(stream)) < 500;
       const isProlonged = (await store.redis.pttl(stream)) > leftMs;
       const isShortened = (await store.redis.pttl(stream)) < leftMs - HOUR_MS;
@@ -199,6 +200,18 @@ describe('fan-out', () => {
     expect(await isLookedAfter(lifeMs + HUNG_MS)).toBe(false);
     expect(await isLookedAfter(lifeMs - 1)).toBe(true);
     expect(await isLookedAfter(2 * lifeMs)).toBe(true);
+  });
+  it('trims all that is too old of the stream of an address, with several deliveries if there is much', async () => {
+    const { id } = await subscribe();
+    const stream = bySubscriptionKey(prefixOfSubscription(store, id), id);
+    const { lifeMs, oldestMs } = streamLimits(store, time.nowMs);
+    const adding = store.redis.pipeline();
+    for (let i = 0; i < 25_000; i++) adding.xadd(stream, `${oldestMs - 25_000 + i}-0`, 'd', 'old');
+    await adding.pexpire(stream, lifeMs - HUNG_MS).exec();
+    for (let i = 0; i < 4; i++) await deliver([id]);
+    // Redis trims whole nodes, each of up to 100 entries.
+    expect(await store.redis.xlen(stream)).toBeLessThan(4 + 100);
+    expect(await store.redis.pttl(stream)).toBeGreaterThan(lifeMs);
   });
   it('holds the delivery to a paused address from the start, and makes none to a deleted one', async () => {
     const paused = await subscribe({ status: 'paused' });
