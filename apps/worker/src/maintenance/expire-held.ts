@@ -1,21 +1,43 @@
 /** Maintenance duty: ends held deliveries that are older than the retention (interface 6.2). */
-import { endDeliveries, heldBefore } from '@posthorn/store';
+import { eachInTurn, StorageUnavailable, throwRejections } from '@posthorn/core';
+import { endDeliveries, heldBefore, type StoredDelivery } from '@posthorn/store';
 import type { Duty, DutyContext } from './duty.ts';
 
 const CHUNK = 500;
 const MAX_CHUNKS_PER_RUN = 20;
 
-/** A script ends only what is still held, so two processes at once end and count each delivery once. */
+/**
+ * A script ends only what is still held, so two processes at once end and count each delivery once. One that can't be
+ * read or ended fails the run, which says so, but does not keep the others from their end.
+ */
 export const expireHeld = ({ store, clock, logger }: DutyContext): Duty => ({
   name: 'expire_held',
   everyMs: 10_000,
   async run(partition) {
-    for (let chunk = 0; chunk < MAX_CHUNKS_PER_RUN; chunk++) {
-      const nowMs = clock.now();
-      const deliveries = await heldBefore(store, partition, nowMs - store.retentionMs, CHUNK);
-      const ended = await endDeliveries(store, { partition, deliveries, reason: 'expired', nowMs, onlyHeld: true });
+    const end = async (deliveries: readonly StoredDelivery[]) => {
+      const some = { partition, deliveries, reason: 'expired', nowMs: clock.now(), onlyHeld: true } as const;
+      const ended = await endDeliveries(store, some);
       if (ended > 0) logger.warn({ deliveries: ended, reason: 'expired' }, 'delivery.ended_without_attempt');
-      if (deliveries.length < CHUNK) return;
+    };
+    const endAll = async (deliveries: readonly StoredDelivery[]) => {
+      try {
+        await end(deliveries);
+      } catch (error) {
+        if (error instanceof StorageUnavailable) throw error;
+        // One of them is at fault, and may have ended in part: it would not fail again.
+        await eachInTurn(deliveries, (one) => end([one]));
+        throw error;
+      }
+    };
+    const results: PromiseSettledResult<void>[] = [];
+    let next: Parameters<typeof heldBefore>[4];
+    for (let chunk = 0; chunk < MAX_CHUNKS_PER_RUN; chunk++) {
+      const found = await heldBefore(store, partition, clock.now() - store.retentionMs, CHUNK, next);
+      results.push(...found.unreadable.map((reason) => ({ status: 'rejected', reason }) as const));
+      results.push(...(await Promise.allSettled([endAll(found.deliveries)])));
+      next = found.next;
+      if (next === undefined) break;
     }
+    throwRejections(results);
   },
 });

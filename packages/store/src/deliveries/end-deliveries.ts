@@ -1,20 +1,40 @@
 /** Ends deliveries without an attempt, and finds the held ones that are too old. */
 import { chunksOf, type EventRef, type FailureReason } from '@posthorn/core';
+import { loadOthers, type UnreadableRecord } from '../decode-named.ts';
 import { keepEvent } from '../events/events.ts';
 import { byStatusKey, partitionPrefix } from '../keys.ts';
+import type { Position } from '../lists/page.ts';
+import { scanSortedSet } from '../lists/sorted-set.ts';
+import { pruneIndex } from '../prune.ts';
 import { runScript } from '../scripts.ts';
 import type { Store } from '../store.ts';
-import { keptWhileUnfinishedMs, loadExisting, type StoredDelivery } from './delivery-record.ts';
+import { keptWhileUnfinishedMs, loadDeliveries, type StoredDelivery } from './delivery-record.ts';
 
-/** Held deliveries of a partition made before `beforeMs`, oldest first. */
+/**
+ * The next `limit` held deliveries of a partition that were made until `beforeMs`, oldest first, from after an entry,
+ * and those of them that can't be read. `next` is the entry after which the following call goes on; undefined at the
+ * end. Where records are gone, removes such entries from the index: nothing else would ever end them.
+ */
 export async function heldBefore(
   store: Store,
   partition: number,
   beforeMs: number,
   limit: number,
-): Promise<StoredDelivery[]> {
-  const key = byStatusKey(partitionPrefix(store, partition), 'held');
-  return await loadExisting(store, await store.redis.zrangebyscore(key, '-inf', beforeMs, 'LIMIT', 0, limit));
+  after?: Position,
+): Promise<{ deliveries: StoredDelivery[]; unreadable: UnreadableRecord[]; next: Position | undefined }> {
+  const prefix = partitionPrefix(store, partition);
+  const key = byStatusKey(prefix, 'held');
+  const found = await scanSortedSet(store, key, { order: 'oldest_first', after, count: limit, toMs: beforeMs });
+  const unreadable: UnreadableRecord[] = [];
+  const load = (ids: string[]) => loadDeliveries(store, ids);
+  const deliveries = await loadOthers(
+    load,
+    found.map(({ id }) => id),
+    unreadable,
+  );
+  if (deliveries.length + unreadable.length < found.length)
+    await pruneIndex(store, prefix, key, { beforeMs, maxChunks: 1, maxKept: limit });
+  return { deliveries, unreadable, next: found.length < limit ? undefined : found.at(-1) };
 }
 
 /** Deliveries that one script ends: a few milliseconds of Redis. */

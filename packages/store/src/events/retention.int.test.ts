@@ -94,8 +94,8 @@ describe('retention', () => {
     const sent = event();
     const [{ deliveryId }] = (await deliver([subscription.id], sent)) as [CreatedDelivery];
     const partition = partitionOf(subscription.id, store.partitions);
-    expect(await heldBefore(store, partition, time.nowMs - 1, 10)).toEqual([]);
-    const deliveries = await heldBefore(store, partition, time.nowMs, 10);
+    expect(await heldBefore(store, partition, time.nowMs - 1, 10)).toMatchObject({ deliveries: [] });
+    const { deliveries } = await heldBefore(store, partition, time.nowMs, 10);
     time.nowMs += RETENTION;
     await endDeliveries(store, { partition, deliveries, reason: 'expired', nowMs: time.nowMs, onlyHeld: true });
     expect(await loadOne(deliveryId)).toMatchObject({
