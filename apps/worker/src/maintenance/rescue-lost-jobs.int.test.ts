@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { deliveryIdPrefix, HOUR_MS, MINUTE_MS } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
-import { partitionPrefix } from '@posthorn/store';
+import { countStored, partitionPrefix } from '@posthorn/store';
 import {
   jobQueues,
   make,
@@ -65,6 +65,20 @@ it('rescues the others where records are not as they must be, and fails with the
   await store.redis.hset(key(`delivery:${broken[2]}`), 'g', 'no number');
   await expect(duty().run(partition)).rejects.toThrow(`Could not rescue ${broken[0]}: ERR `);
   expect(await isRescued(lost)).toBe(true);
+});
+
+it('takes deliveries whose record was deleted out of the counts of what waits, and of its age', async () => {
+  const [pending, retried] = [await make(), await make()];
+  await attempt(retried, 1, { kind: 'retry', nextAttemptAtMs: time.nowMs + 300_000 });
+  for (const id of [pending, retried]) await store.redis.del(key(`delivery:${id}`));
+  time.nowMs += 60_000;
+  await make();
+  time.nowMs += 2;
+  await duty().run(partition);
+  expect(await countStored(store, time.nowMs)).toMatchObject({
+    deliveries: { pending: 1, waiting_for_retry: 0 },
+    oldestPendingAgeMs: 2,
+  });
 });
 
 it('gives a delivery whose first job is lost another one in the queue; one that has its job gets no other', async () => {

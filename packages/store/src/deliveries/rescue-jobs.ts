@@ -13,6 +13,7 @@ const RESCUE_CHUNK = 500;
  * after an entry. Gives each one that is in no lane and has no job a new generation and its job. Ends after
  * `maxLookedAt` entries, or after `maxRead` that are in no lane, or up to a chunk of 500 later. `next` is the entry
  * after which the following call goes on, undefined at the end. If two processes do it at once, only one adds the job.
+ * Removes entries whose record is gone.
  * `problem`: the first delivery whose record is not as it must be, with the error; undefined if there is none.
  */
 export async function rescueJobs(

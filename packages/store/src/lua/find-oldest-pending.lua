@@ -3,7 +3,7 @@
 -- during the search.
 -- The index is in the order of creation, so the first delivery that was never held ends the search. The search looks at
 -- no more than MAX_LOOKED_FOR_OLDEST. If all of these were held, an older one behind them is missed: the waiting time
--- is then too short, but still grows while nothing is sent.
+-- is then too short, but still grows while nothing is sent. One whose record can't be read waits since its creation.
 --@include delivery-key
 
 local oldest
@@ -12,7 +12,8 @@ while first < MAX_LOOKED_FOR_OLDEST do
   local found = call('ZRANGE', INDEX_PENDING, first, first + count - 1, 'WITHSCORES')
   for i = 1, #found, 2 do
     local created = tonumber(found[i + 1])
-    local generation = tonumber(call('HGET', deliveryKey(found[i]), 'g')) or 0
+    local isRead, stored = pcall(call, 'HGET', deliveryKey(found[i]), 'g')
+    local generation = isRead and tonumber(stored) or 0
     local isOrdinary = generation < MIN_RELEASED_AT_MS
     local since = isOrdinary and created or generation
     if not oldest or since < oldest then oldest = since end

@@ -1,7 +1,8 @@
 -- Finds deliveries that wait for a job that is gone or comes too late, and gives each one a new generation and its job.
 -- Looks at up to `limit` entries of an index of unfinished deliveries (`key`), made until `beforeMs`, after the entry
 -- `afterId` of `afterMs`. It is one script so that a delivery which gets its job at the same moment does not get a
--- second one. A delivery whose record is not as it must be does not keep the others from their jobs.
+-- second one. A delivery whose record is not as it must be does not keep the others from their jobs. The entry of one
+-- whose record was deleted is removed: it would count as waiting for ever.
 -- Returns {entries looked at, records read, jobs made, time of the last entry, id of the last entry, the first delivery
 -- that could not be looked at with the error, empty if there is none}.
 --@include delivery-key
@@ -63,6 +64,7 @@ end
 local function makeIfLost(id)
   local found = call('HMGET', deliveryKey(id), 'st', 'g', 'e', 's', 'x')
   local st, sub, dueAtMs = found[1], found[4], tonumber(found[5]) or 0
+  if not st and call('EXISTS', deliveryKey(id)) == 0 then call('ZREM', key, id) end
   if (st == PENDING or st == WAITING_FOR_RETRY) and isLost(jobIdOf(id, found[2]), dueAtMs)
     and not call('ZSCORE', KEY_PARKED .. sub, id) and not call('ZSCORE', KEY_OVERDUE .. sub, id) then
     local isRetry = st == WAITING_FOR_RETRY

@@ -362,6 +362,16 @@ describe('the age of the oldest pending delivery', () => {
     expect(await age()).toBe(98);
   });
 
+  it("is that of one that can't be read too", async () => {
+    const { id } = await subscribe();
+    const [made] = await deliver([id]);
+    const key = deliveryKey(partitionPrefix(store, partition(id)), made!.deliveryId);
+    await store.redis.del(key);
+    await store.redis.set(key, 'wrong');
+    time.nowMs += 70;
+    expect(await age()).toBe(70);
+  });
+
   it('counts from the last release of one that was held twice', async () => {
     const { id, trial } = await resumedWith(2);
     await attempt(trial.deliveryId, 1, { kind: 'succeeded' });
