@@ -184,7 +184,7 @@ export const scripts = {
   addCounts: script('key lifeMs ...counts(field count)', nothing),
   addAddressCounts: script(
     'rankingKey slowKey lifeMs healthLifeMs nowMs:number minute:number ...addresses(key subscriptionId succeeded failed totalMs url failedInARow succeededInARow firstFailedAtMs lastSucceededAtMs errors long)',
-    nothing,
+    String,
   ),
   heartbeat: script('id state forgetAfterMs:number', nothing),
   aliveWorkers: script('withinMs:number', (reply) =>

@@ -1,7 +1,8 @@
 /** The statistics of addresses, from what workers counted to the rankings. */
 import { describe, expect, it } from '@jest/globals';
 import { HOUR_MS, newAttemptRun } from '@posthorn/core';
-import { addCounts, deleteSubscription, rankAddresses, readAddressAttempts } from './index.ts';
+import { addCounts, deleteSubscription, rankAddresses, readAddressAttempts, readHealth } from './index.ts';
+import { healthKey, partitionPrefix } from './keys.ts';
 import { store, subscribe, subscriptionIdIn } from './test-deliveries.ts';
 
 const nowMs = Date.now();
@@ -70,6 +71,19 @@ describe('the statistics of addresses', () => {
     );
     // Each address has one record of each hour.
     expect(loaded).toBe(2 * 10 * 2);
+  });
+  it('are added once, also beside those of an address that another program has overwritten', async () => {
+    const ids = [subscriptionIdIn(0), subscriptionIdIn(0), subscriptionIdIn(0)] as const;
+    const [before, broken, after] = ids;
+    for (const id of ids) await subscribe({ id, url: '' });
+    await store.redis.set(healthKey(partitionPrefix(store, 0), broken), 'wrong');
+    const all = counts(ids.map((id) => [id, { succeeded: 0, failed: 1, totalMs: 10 }]));
+    await expect(addCounts(store, all, nowMs)).rejects.toThrow(`the attempts to ${broken}: WRONGTYPE`);
+    await addCounts(store, all, nowMs);
+    const failed = ids.map(async (id) => (await readAddressAttempts(store, id, nowMs)).failed);
+    expect(await Promise.all(failed)).toEqual([1, 1, 1]);
+    const healths = await readHealth(store, [before, after], nowMs);
+    expect(healths.map(({ recent }) => recent.attempts)).toEqual([1, 1]);
   });
   it('rank no deleted subscription, also if its last attempts are counted later', async () => {
     const [{ id: deleted }, { id: other }] = [await subscribe(), await subscribe()];

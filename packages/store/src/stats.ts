@@ -56,7 +56,7 @@ export const LONG_MS = 1_000;
 
 /**
  * Adds counts to those of the current minute and hour, and takes what is stored out of `counts`: after an error, the
- * rest may be added again.
+ * rest may be added again. Also takes out those of an address whose keys are not as they must be, and throws.
  */
 export async function addCounts(store: Store, counts: Counts, nowMs: number): Promise<void> {
   throwRejections(
@@ -92,8 +92,10 @@ function addAddressCounts(store: Store, counts: Counts, nowMs: number): Promise<
       return byUrl(counts).map((one) => ({ key, subscriptionId, ...encodeAddressCounts(one) }));
     });
     const rankings = { rankingKey: rankingKey(prefix, 'failing', hour), slowKey: rankingKey(prefix, 'slow', hour) };
-    await runScript(store, 'addAddressCounts', prefix, { ...rankings, ...times, addresses });
+    const problem = await runScript(store, 'addAddressCounts', prefix, { ...rankings, ...times, addresses });
+    // Also what could not be added as a whole: with it, the others would be added again.
     for (const [subscriptionId] of chunk) counts.addresses.delete(subscriptionId);
+    if (problem !== '') throw new Error(`Could not count the attempts to ${problem}`);
   };
   const partitions = Map.groupBy(counts.addresses, ([id]) => partitionOf(id, store.partitions));
   return [...partitions].flatMap(([partition, entries]) =>

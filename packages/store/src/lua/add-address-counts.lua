@@ -1,6 +1,7 @@
 -- Adds what a worker has counted in 2 s to the counters of addresses, ranks the addresses, and keeps their health
 -- (health.ts of packages/core). It is one script because several workers report on the same address, and a failing
--- period must begin once and end once, each with one notice. Returns nothing.
+-- period must begin once and end once, each with one notice. Returns the first address that could not be counted as a
+-- whole, with the error; empty if there is none.
 -- Arguments of an address: `key` has its counters of this hour; the run lengths and times are those of `AttemptRun` of
 -- packages/core; `errors` is a list in JSON (see addErrors); `long` counts attempts by duration, as "bucket:count …".
 --
@@ -23,6 +24,7 @@
 --   told   whether the present failing period had its notice
 --   ok     the minute in which the last failing period ended
 --@include announce
+--@include error-text
 --@include error-total
 --@include notify
 
@@ -127,20 +129,30 @@ local function keepHealth(sub, succeeded, failed, meanMs, failedInARow, succeede
   if since == 0 or ends then call('PEXPIRE', key, healthLifeMs) end
 end
 
+-- An error about one key does not keep the other addresses from being counted. They would have any other error too.
+local problem = ''
 for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors, long in addresses do
-  local attempts = call('HINCRBY', key, 's', succeeded) + call('HINCRBY', key, 'f', failed)
-  local meanMs = call('HINCRBY', key, 'm', totalMs) / attempts
-  for bucket, number in string.gmatch(long, '(%d+):(%d+)') do call('HINCRBY', key, 'd' .. bucket, number) end
-  call('PEXPIRE', key, lifeMs)
-  local subscription = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'url')
-  if subscription[1] and subscription[1] ~= DELETED then
-    call('ZADD', slowKey, meanMs, subscriptionId)
-    if failed ~= '0' then call('ZINCRBY', rankingKey, failed, subscriptionId) end
-    if subscription[2] == url then
-      keepHealth(subscriptionId, tonumber(succeeded), tonumber(failed), totalMs / (succeeded + failed),
-        tonumber(failedInARow), tonumber(succeededInARow), firstFailedAtMs, lastSucceededAtMs, errors)
+  local isDone, why = pcall(function()
+    local attempts = call('HINCRBY', key, 's', succeeded) + call('HINCRBY', key, 'f', failed)
+    local meanMs = call('HINCRBY', key, 'm', totalMs) / attempts
+    for bucket, number in string.gmatch(long, '(%d+):(%d+)') do call('HINCRBY', key, 'd' .. bucket, number) end
+    call('PEXPIRE', key, lifeMs)
+    local subscription = call('HMGET', KEY_SUBSCRIPTION .. subscriptionId, 'status', 'url')
+    if subscription[1] and subscription[1] ~= DELETED then
+      call('ZADD', slowKey, meanMs, subscriptionId)
+      if failed ~= '0' then call('ZINCRBY', rankingKey, failed, subscriptionId) end
+      if subscription[2] == url then
+        keepHealth(subscriptionId, tonumber(succeeded), tonumber(failed), totalMs / (succeeded + failed),
+          tonumber(failedInARow), tonumber(succeededInARow), firstFailedAtMs, lastSucceededAtMs, errors)
+      end
     end
+  end)
+  if not isDone then
+    local text = errorText(why)
+    if not string.find(text, '^ERR ') and not string.find(text, '^WRONGTYPE ') then error(why) end
+    if problem == '' then problem = subscriptionId .. ': ' .. text end
   end
 end
 call('PEXPIRE', rankingKey, lifeMs)
 call('PEXPIRE', slowKey, lifeMs)
+return problem
