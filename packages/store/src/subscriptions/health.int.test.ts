@@ -14,6 +14,7 @@ import {
   readP99,
   waitingNotices,
 } from '../index.ts';
+import { prefixOfSubscription, subscriptionKey } from '../keys.ts';
 import { attempt, deliver, failure, report, store, subscribe, time } from '../test-deliveries.ts';
 import { countFailing } from './health.ts';
 
@@ -208,6 +209,10 @@ it('the oldest pause is that of the address that was paused first, not of the on
   expect(await pause(first)).toBe(time.nowMs);
   expect(pausedAtMs).toBe(time.nowMs - MINUTE_MS);
   expect(await oldestPause(store)).toBe(pausedAtMs);
+  const key = subscriptionKey(prefixOfSubscription(store, second.id), second.id);
+  await store.redis.del(key);
+  await store.redis.set(key, 'wrong');
+  expect(await oldestPause(store)).toBe(time.nowMs);
 });
 
 it('the slowest responses of an address are known from 100 attempts on', async () => {

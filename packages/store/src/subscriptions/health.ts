@@ -54,17 +54,18 @@ export async function countFailingSince(store: Store, fromMs: number): Promise<n
 
 /**
  * When the oldest pause began, of the first 100 addresses of each partition that were created; undefined if none is
- * paused. Where the time was not recorded, as in releases before 0.2, that of the creation.
+ * paused. Where the time was not recorded, as in releases before 0.2, that of the creation. Leaves out records that
+ * can't be read.
  */
 export async function oldestPause(store: Store): Promise<number | undefined> {
   const times = await readPartitions(store, async (prefix) => {
     const key = subscriptionsKey(prefix, 'paused');
     const first = pairs(await store.redis.zrange(key, '0', String(MAX_LOOKED_FOR_PAUSE - 1), 'WITHSCORES'));
-    return await Promise.all(
-      first.map(async ([id, createdAtMs]) =>
-        Number((await store.redis.hget(subscriptionKey(prefix, id), 'paused_at')) ?? createdAtMs),
-      ),
-    );
+    const pausedAt = async ([id, createdAtMs]: [string, string]) => {
+      const reading = store.redis.hget(subscriptionKey(prefix, id), 'paused_at');
+      return Number((await readNamed('subscription', id, reading)) ?? createdAtMs);
+    };
+    return await loadOthers((some: [string, string][]) => Promise.all(some.map(pausedAt)), first, []);
   });
   return times.length === 0 ? undefined : Math.min(...times);
 }
