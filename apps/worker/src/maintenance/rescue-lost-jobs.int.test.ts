@@ -2,17 +2,18 @@
 import { expect, it } from '@jest/globals';
 import { deliveryIdPrefix, HOUR_MS, MINUTE_MS } from '@posthorn/core';
 import { createLogger } from '@posthorn/runtime';
-import { countStored, partitionPrefix } from '@posthorn/store';
+import { addressesToRelease, countStored, partitionPrefix } from '@posthorn/store';
 import {
   jobQueues,
   make,
+  neighbour,
   partition,
   subscriptionId,
   take,
   takeOne,
 } from '../../../../packages/dispatch/src/test-jobs.ts';
 import { createEndings } from '../../../../packages/queue/src/endings.ts';
-import { attempt, loadOne, loseJob, store, time } from '../../../../packages/store/src/test-deliveries.ts';
+import { attempt, event, loadOne, loseJob, store, time } from '../../../../packages/store/src/test-deliveries.ts';
 import type { DutyContext } from './duty.ts';
 import { rescueLostJobs } from './rescue-lost-jobs.ts';
 
@@ -39,8 +40,8 @@ async function madeBefore(count: number): Promise<string[]> {
   await pipeline.exec();
   return ids;
 }
-async function lose(): Promise<string> {
-  const lost = await make();
+async function lose(to = subscriptionId): Promise<string> {
+  const lost = await make(event(), to);
   await loseJob(lost);
   time.nowMs += 1;
   return lost;
@@ -160,6 +161,16 @@ it('passes over 5,000 parked or overdue deliveries in a run', async () => {
   expect(await store.redis.llen(key('deliveries:wait'))).toBe(1);
 });
 
+it.each(['parked', 'overdue'] as const)(
+  'releases a lane of %s deliveries whose address was lost from the set',
+  async (lane) => {
+    const [id] = await madeBefore(1);
+    await park([id!], lane);
+    await duty().run(partition);
+    expect(await addressesToRelease(store, partition, lane)).toEqual([subscriptionId]);
+  },
+);
+
 it('looks for 500 jobs in a run', async () => {
   const ids = await madeBefore(500);
   for (const id of ids) await store.redis.set(key(`deliveries:${id}`), 'job');
@@ -174,7 +185,7 @@ it('goes on although the delivery that it looked at last is gone', async () => {
   await rescuing.run(partition);
   await store.redis.zrem(key('by_status:pending'), ids[4_999]!);
   time.nowMs += 1;
-  const lost = await lose();
+  const lost = await lose(await neighbour());
   await rescuing.run(partition);
   await rescuing.run(partition);
   expect(await isRescued(lost)).toBe(true);

@@ -42,12 +42,21 @@ end
 -- Asks with one command for each lane which deliveries of an address are in it, because millions may be. A group may
 -- contain another address whose deliveries' ids begin alike: the loop below looks up its deliveries one by one.
 local isInLane = {}
+local function lookInLane(group, lane, sub, releaseIndex)
+  local isUsed = false
+  local scores = call('ZMSCORE', lane .. sub, unpack(group))
+  for i, id in ipairs(group) do
+    isInLane[id] = isInLane[id] or scores[i]
+    isUsed = isUsed or scores[i]
+  end
+  -- It is in this set, unless another program has overwritten it: then nothing would release the lane.
+  if isUsed then call('SADD', releaseIndex, sub) end
+end
 local function lookInLanes(group)
   local sub = call('HGET', deliveryKey(group[1]), 's')
-  for _, lane in ipairs(sub and {KEY_PARKED .. sub, KEY_OVERDUE .. sub} or {}) do
-    local scores = call('ZMSCORE', lane, unpack(group))
-    for i, id in ipairs(group) do isInLane[id] = isInLane[id] or scores[i] end
-  end
+  if not sub then return end
+  lookInLane(group, KEY_PARKED, sub, KEY_RELEASE_PARKED)
+  lookInLane(group, KEY_OVERDUE, sub, KEY_RELEASE_OVERDUE)
 end
 -- After an error, makeIfLost looks up each delivery of the group.
 for _, group in ipairs(groups) do pcall(lookInLanes, group) end
