@@ -106,6 +106,8 @@ local function keepHealth(sub, succeeded, failed, meanMs, failedInARow, succeede
     kept = cjson.encode(all)
     call('HSET', key, 'e', kept)
   end
+  -- Its earlier health may have been moved away by hand, while it was failing.
+  if not oldWindow then call('ZREM', KEY_FAILING, sub) end
   local begins = since == 0 and (failureRun >= HEALTH_RUN or attempts >= HEALTH_RUN and 2 * good < attempts)
   local ends = since > 0 and (successRun >= HEALTH_RUN or failureRun == 0 and 2 * good >= attempts)
   if begins then

@@ -62,6 +62,14 @@ describe('the health of an address', () => {
     const [key] = await store.redis.keys(`${store.prefix}:*:health:*`);
     expect(await store.redis.pttl(key!)).toBe(-1);
   });
+  it('is not failing any more once its health was moved away and attempts succeed', async () => {
+    const one = await subscribe();
+    await report(one, 'xxxxxxxxxx');
+    const [key] = await store.redis.keys(`${store.prefix}:*:health:*`);
+    await store.redis.rename(key!, `${key}:moved`);
+    await report(one, '.');
+    expect([await healthOf(one), await countFailing(store)]).toMatchObject([{ state: 'healthy' }, 0]);
+  });
   it('counts no failures in a row from before a success that another worker reported earlier', async () => {
     const one = await subscribe();
     await report(one, '.');
