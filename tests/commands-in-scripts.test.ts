@@ -1,7 +1,7 @@
 /** What scripts that run all the time cost Redis: the commands in them, counted by a server of the test's own. */
 import { beforeEach, expect, it } from '@jest/globals';
-import { HOUR_MS } from '@posthorn/core';
-import { openStore, partitionPrefix, putBackLost, type Store, watchWorkers } from '@posthorn/store';
+import { eventRef, HOUR_MS } from '@posthorn/core';
+import { openStore, partitionPrefix, putBackLost, type Store, storeEvent, watchWorkers } from '@posthorn/store';
 import { testPrefix } from '@posthorn/testing';
 import { atEnd } from './own.ts';
 import { redisServer } from './redis-servers.ts';
@@ -51,4 +51,21 @@ it('the locks of active jobs are read 500 at a time', async () => {
   await store.redis.set(`${prefix}:deliveries:job700:lock`, 'lost:0');
   const putBack = async () => expect(await putBackLost(store, 0, ['lost:0'], [])).toBe(1);
   expect(await countCommands(putBack, 'mget', 'get')).toEqual({ mget: 3, get: 0 });
+});
+
+it('a large event is not read as a whole when its id comes again with a small one', async () => {
+  const send = (text: string) => {
+    const identity = { id: 'order-1', environment: 'sandbox' as const };
+    const event = { ...identity, type: 'session.created' as const, createdAt: new Date(0).toISOString() };
+    const dataJson = JSON.stringify({ id: 's', status: 'x', text });
+    const stored = {
+      ref: eventRef(identity),
+      event: { ...event, dataJson },
+      acceptedAtMs: Date.now(),
+      subscriptionIds: [],
+    };
+    return storeEvent(store, stored);
+  };
+  await send('x'.repeat(250_000));
+  expect(await countCommands(() => send('x'), 'get', 'getrange')).toEqual({ get: 0, getrange: 1 });
 });

@@ -242,4 +242,17 @@ describe('a repeat of a large event', () => {
       expect(result).toMatchObject({ kept: { event: { id: 'large', dataJson: kept }, acceptedAtMs: time.nowMs } });
     }
   });
+  it.each([
+    ['large', data(''), ''],
+    // Packed, so what is before the data can't be read without them.
+    ['small', '{"id":"s","status":"y"}', '{"id":"s","status":"y"}'],
+  ])('finds the data of a %s one behind any number of subscriptions', async (_size, dataJson, kept) => {
+    const subscriptionIds = Array.from({ length: 2_000 }, () => subscriptionIdIn(0));
+    const sent = event({ dataJson });
+    const stored = { ref: eventRef(sent), event: sent, acceptedAtMs: time.nowMs, subscriptionIds };
+    await storeEvent(store, stored);
+    const repeated = { ...stored, event: { ...sent, dataJson: '{"id":"s"}' } };
+    expect(await storeEvent(store, repeated)).toEqual({ kept: { ...stored, event: { ...sent, dataJson: kept } } });
+    expect(await storeEvent(store, stored)).toEqual({ kept: stored });
+  });
 });
