@@ -73,7 +73,7 @@ export function buildIngest(settings: IngestSettings, clock: Clock = systemClock
   const sweep = createRepeating({
     name: 'fan-out sweep',
     everyMs: SWEEP_EVERY_MS,
-    run: () => finishFanOuts(context),
+    run: (stopping) => finishFanOuts(context, stopping),
     logger,
   });
   const announce = () => announceSearch(store, context.isSearchOn);

@@ -85,6 +85,20 @@ describe('interrupted fan-outs', () => {
     expect(made.map((delivery) => delivery?.status)).toEqual(Array(20).fill('pending'));
   });
 
+  it('are left to others by a process that is stopping, but for the one that it is at', async () => {
+    const { id } = await subscribe();
+    for (let i = 0; i < 3; i++) await storeAlone([id]);
+    let begun = 0;
+    const stopping = {
+      get aborted() {
+        return begun++ > 0;
+      },
+    } as AbortSignal;
+    time.nowMs += 60_000;
+    expect(await finishFanOuts(contextAt(time.nowMs), stopping)).toBe(1);
+    expect(await interrupted(time.nowMs)).toHaveLength(2);
+  });
+
   it('are found again 15 s after whoever claimed them, if that died', async () => {
     const { ref, acceptedAtMs } = await storeAlone([(await subscribe()).id]);
     expect(await finishFanOuts(contextAt(acceptedAtMs + 14_999))).toBe(0);

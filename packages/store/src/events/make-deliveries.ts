@@ -68,12 +68,13 @@ const MAX_EVENTS = 100;
 /**
  * Finishes interrupted fan-outs, so that no publisher has to repeat its call. Returns how many. Several processes may
  * do so at the same time: each fan-out is finished by the one that claims it. In a Redis Cluster, a partition that is
- * unavailable does not stop the others.
+ * unavailable does not stop the others. Once `stopping` is aborted, it begins no other fan-out.
  */
-export async function finishFanOuts(context: FanOutContext): Promise<number> {
+export async function finishFanOuts(context: FanOutContext, stopping?: AbortSignal): Promise<number> {
   const { store, clock, logger } = context;
   let events = 0;
   const finish = async (ref: EventRef) => {
+    if (stopping?.aborted) return;
     const nowMs = clock.now();
     if (!(await claimFanOut(store, ref, nowMs))) return;
     events += 1;
