@@ -56,7 +56,7 @@ describe('a first job', () => {
     expect(await waiting(OURS)).toEqual(await waiting(THEIRS));
     expect(await marker(OURS)).toEqual(await marker(THEIRS));
   });
-  it('is in the queue also where the failed job of an expired delivery with the same id is still kept', async () => {
+  it('replaces the failed job of an expired delivery with the same id, which is still kept', async () => {
     const id = await subscribeIn(OURS);
     const stored = storedOf([id]);
     const { deliveryId: jobId } = jobOf(stored, id);
@@ -65,6 +65,8 @@ describe('a first job', () => {
     await storeEvent(store, stored);
     await createDeliveries(store, stored);
     expect(await waiting(OURS)).toEqual([jobId]);
+    expect(await store.redis.hgetall(key(OURS, jobId))).toEqual({ name: id, timestamp: String(time.nowMs) });
+    expect(await store.redis.exists(key(OURS, 'failed'))).toBe(0);
   });
   it('has no data since stored format 2, and BullMQ still reads it', async () => {
     const id = await subscribeIn(OURS);

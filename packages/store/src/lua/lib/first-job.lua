@@ -12,7 +12,12 @@ local added = {}
 local function addFirstJob(jobId, subscriptionId, event, nowMs, isNew)
   local key = KEY_QUEUE .. jobId
   if not isNew and call('EXISTS', key) == 1 then return end
-  call('HSET', key, 'name', subscriptionId, 'timestamp', nowMs)
+  -- Fields that are not new are those of a failed job, which BullMQ keeps for longer than an expired delivery with the
+  -- same id. Among the failed ones the new job would be taken for lost, and another one made.
+  while call('HSET', key, 'name', subscriptionId, 'timestamp', nowMs) < 2 do
+    call('DEL', key)
+    call('ZREM', KEY_QUEUE .. 'failed', jobId)
+  end
   if event then call('HSET', key, 'data', '{"event_id":"' .. event .. '"}') end
   local ids = added[prefix]
   if not ids then
