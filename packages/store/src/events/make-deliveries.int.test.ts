@@ -72,6 +72,25 @@ describe('interrupted fan-outs', () => {
     expect(await loadDeliveries(store, [deliveryId(other.ref, id)])).toMatchObject([{ status: 'pending' }]);
   });
 
+  it('are finished in a partition also where others of it have deliveries in one that is away', async () => {
+    const [away, here] = [await subscribe({ id: subscriptionIdIn(1) }), await subscribe({ id: subscriptionIdIn(0) })];
+    const ids = Array.from({ length: 50 }, (_, i) => `e${i}`).filter((eventId) => partitionOf(eventId, 4) === 0);
+    const waiting = await storeAlone([away.id], event({ id: ids[0]! }));
+    const other = await storeAlone([here.id], event({ id: ids[1]! }));
+    time.nowMs += 60_000;
+    const scripts = store.redis as unknown as Record<string, (prefix: string, ...args: unknown[]) => Promise<unknown>>;
+    const run = scripts.script_createDeliveries!.bind(store.redis);
+    const spy = jest.spyOn(scripts, 'script_createDeliveries').mockImplementation(async (prefix, ...args) => {
+      if (prefix === partitionPrefix(store, 1)) throw new StorageUnavailable('away');
+      return await run(prefix, ...args);
+    });
+    const inCluster = { ...store, spansPartitions: false };
+    await expect(finishFanOuts({ ...contextAt(time.nowMs), store: inCluster })).rejects.toThrow(StorageUnavailable);
+    spy.mockRestore();
+    expect(await interrupted(time.nowMs)).toEqual([waiting.ref]);
+    expect(await loadDeliveries(store, [deliveryId(other.ref, here.id)])).toMatchObject([{ status: 'pending' }]);
+  });
+
   it('are finished once, however many processes look for them', async () => {
     const { id } = await subscribe();
     const events = await Promise.all(Array.from({ length: 20 }, () => storeAlone([id])));

@@ -1,5 +1,5 @@
 /** Fan-out: makes the deliveries of a stored event and their first jobs, and finishes interrupted fan-outs. */
-import { type EventRef, eachInTurn, StorageUnavailable, throwRejections } from '@posthorn/core';
+import { type EventRef, eachInTurn, PartitionUnavailable, StorageUnavailable, throwRejections } from '@posthorn/core';
 import { allPartitions, type Store } from '../store.ts';
 import type { StoredEvent } from './event-record.ts';
 import { claimFanOut, confirmFanOut, interruptedFanOuts, loadEvent, renewFanOut } from './events.ts';
@@ -79,7 +79,7 @@ export async function finishFanOuts(context: FanOutContext, stopping?: AbortSign
     if (!(await claimFanOut(store, ref, nowMs))) return;
     events += 1;
     const stored = await loadEvent(store, ref);
-    if (stored && stored.erasedAtMs === undefined) await makeDeliveries(context, stored);
+    if (stored && stored.erasedAtMs === undefined) await makeAll(context, stored);
     else await confirmFanOut(store, ref);
   };
   const finishIn = async (partition: number) =>
@@ -91,4 +91,16 @@ export async function finishFanOuts(context: FanOutContext, stopping?: AbortSign
   if (events > 0) logger.info({ events }, 'fan_out.resumed');
   throwRejections(results);
   return events;
+}
+
+/**
+ * Makes the deliveries of an event. If some can't be made, that may be so in their partition alone, and the other
+ * events of this one go on. If it is so in this one, the next event can't be claimed.
+ */
+async function makeAll(context: FanOutContext, stored: StoredEvent): Promise<void> {
+  try {
+    await makeDeliveries(context, stored);
+  } catch (error) {
+    throw error instanceof StorageUnavailable ? new PartitionUnavailable(error.message, error.cause) : error;
+  }
 }
