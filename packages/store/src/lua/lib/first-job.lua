@@ -8,7 +8,7 @@ local added = {}
 
 -- Makes the first job of a delivery in the partition of `prefix`, which may be another one in each call. `addToQueues`
 -- puts the job into the queue. If `event` is false, the job has no data: since stored format 2 the event is only in the
--- delivery's record. Does not change an existing job. With `isNew` the delivery has just been made, so there is none.
+-- delivery's record. Does not change an existing job. With `isNew` the delivery has just been made, so it has none.
 local function addFirstJob(jobId, subscriptionId, event, nowMs, isNew)
   local key = KEY_QUEUE .. jobId
   if not isNew and call('EXISTS', key) == 1 then return end
