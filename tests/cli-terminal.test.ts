@@ -1,15 +1,14 @@
 /** The command line on a terminal: what it asks, colors, its progress bar, and Ctrl-C. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Receiver } from '@posthorn/testing';
-import { root } from '../scripts/folder.ts';
 import { python } from '../scripts/programs/programs.ts';
 import { providePrograms } from '../scripts/programs/provide.ts';
 import { atEnd, ownReceiver, ownWorld } from './own.ts';
 import { BASE_ENV } from './processes.ts';
+import { POSTHORN } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, type World } from './world.ts';
 
 /**
@@ -54,7 +53,7 @@ beforeEach(async () => {
 });
 
 async function posthorn(url: string, args: string[], { keys = '', after = '', env = {} } = {}) {
-  const command = [process.execPath, join(root, 'apps/cli/bin/posthorn.js'), ...args];
+  const command = [process.execPath, POSTHORN, ...args];
   const child = spawn(interpreter, ['-c', ON_TERMINAL, after, keys, ...command], {
     env: { ...BASE_ENV, TERM: 'xterm', POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

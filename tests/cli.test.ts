@@ -7,9 +7,8 @@ import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveriesWith, eventually, isDelivery, type Receiver, startReceiver } from '@posthorn/testing';
 import { callApi } from '../scripts/api-client.ts';
-import { root } from '../scripts/folder.ts';
 import { ownDir, ownReceiver, ownWorld } from './own.ts';
-import { ownPosthorn, runPosthorn } from './run-posthorn.ts';
+import { ownPosthorn, POSTHORN, runPosthorn } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, PUBLISHER_KEY, sampleEvent, type World } from './world.ts';
 
 let on: World;
@@ -41,7 +40,7 @@ describe('posthorn', () => {
   });
 
   it('ends without an error when nobody reads its output any more', () => {
-    const command = `${process.execPath} ${join(root, 'apps/cli/bin/posthorn.js')} completion bash`;
+    const command = `${process.execPath} ${POSTHORN} completion bash`;
     const { status, stderr } = spawnSync('bash', ['-c', `exec 3> >(true); wait $!; ${command} >&3`], {
       encoding: 'utf8',
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -52,7 +51,7 @@ describe('posthorn', () => {
   it('has its exit code also when nobody reads its output any more', async () => {
     const file = join(ownDir(), 'subscriptions.yaml');
     writeFileSync(file, `subscriptions: [{ key: acme, url: '${to.url}' }]`);
-    const command = `${process.execPath} ${join(root, 'apps/cli/bin/posthorn.js')} apply --dry-run -f ${file}`;
+    const command = `${process.execPath} ${POSTHORN} apply --dry-run -f ${file}`;
     const child = spawn('bash', ['-c', `exec 3> >(true); wait $!; ${command} >&3`], {
       env: { ...process.env, POSTHORN_URL: on.consoleUrl, POSTHORN_TOKEN: OPERATOR_TOKEN },
       stdio: 'ignore',
@@ -61,7 +60,7 @@ describe('posthorn', () => {
   });
 
   it('says that its output cannot be written, without a stack', async () => {
-    const command = `exec ${process.execPath} ${join(root, 'apps/cli/bin/posthorn.js')} completion bash > /dev/full`;
+    const command = `exec ${process.execPath} ${POSTHORN} completion bash > /dev/full`;
     const child = spawn('bash', ['-c', command], { stdio: ['ignore', 'ignore', 'pipe'] });
     const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
     expect([code, said]).toEqual([1, expect.stringMatching(/^Cannot write the output: ENOSPC.*\n$/)]);

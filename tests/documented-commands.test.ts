@@ -13,6 +13,7 @@ import { providePrograms } from '../scripts/programs/provide.ts';
 import { ownDir, ownReceiver, ownWorld } from './own.ts';
 import { BASE_ENV } from './processes.ts';
 import { redisServer } from './redis-servers.ts';
+import { POSTHORN } from './run-posthorn.ts';
 import { OPERATOR_TOKEN, sampleEvent } from './world.ts';
 
 const PROGRAMS =
@@ -131,7 +132,7 @@ describe('a command in the documentation', () => {
         .replace('localhost:3000/webhooks', local.url);
     writeFileSync(join(dir, 'body.json'), signed.body);
     const shell = (command: string) => {
-      const cli = `posthorn() { ${process.execPath} ${join(root, 'apps/cli/bin/posthorn.js')} "$@"; }`;
+      const cli = `posthorn() { ${process.execPath} ${POSTHORN} "$@"; }`;
       const env = {
         ...BASE_ENV,
         POSTHORN_URL: on.consoleUrl,
@@ -158,7 +159,7 @@ describe('a command in the documentation', () => {
   });
 
   it('of posthorn that is named without arguments is one of its help', () => {
-    const { stdout } = spawnSync(process.execPath, [join(root, 'apps/cli/bin/posthorn.js'), '--help'], {
+    const { stdout } = spawnSync(process.execPath, [POSTHORN, '--help'], {
       encoding: 'utf8',
     });
     const existing = Array.from(stdout.matchAll(/^ {2}([a-z][\w-]*)/gm), ([, name]) => name);

@@ -5,6 +5,9 @@ import { atEnd } from './own.ts';
 import { BASE_ENV } from './processes.ts';
 import { OPERATOR_TOKEN } from './world.ts';
 
+/** The file of the command. */
+export const POSTHORN = join(import.meta.dirname, '../apps/cli/bin/posthorn.js');
+
 interface Ran {
   code: number | null;
   out: string;
@@ -23,7 +26,7 @@ export function ownPosthorn(
   env: Record<string, string> = {},
   input: string | Buffer = '',
 ) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../apps/cli/bin/posthorn.js'), ...args], {
+  const child = spawn(process.execPath, [POSTHORN, ...args], {
     env: { ...BASE_ENV, POSTHORN_URL: url, POSTHORN_TOKEN: OPERATOR_TOKEN, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -15,6 +15,7 @@ import { freePort } from '../scripts/free-port.ts';
 import { startApp } from '../scripts/start/app-process.ts';
 import { endsWithNpm, npmRun, searchPath } from './npm-run.ts';
 import { atEnd, ownDir, ownEnv } from './own.ts';
+import { POSTHORN } from './run-posthorn.ts';
 import { worldEnv } from './world.ts';
 
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
@@ -119,11 +120,10 @@ describe('SIGTERM to npm alone', () => {
 
 /** Runs the command line for a folder's `npm start`, with nothing else in the environment. */
 function posthorn(dir: string, env: Record<string, string> = {}) {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    [join(root, 'apps/cli/bin/posthorn.js'), 'overview', '--json'],
-    { env: { PATH: searchPath(), POSTHORN_DIR: dir, ...env }, encoding: 'utf8' },
-  );
+  const { status, stdout, stderr } = spawnSync(process.execPath, [POSTHORN, 'overview', '--json'], {
+    env: { PATH: searchPath(), POSTHORN_DIR: dir, ...env },
+    encoding: 'utf8',
+  });
   return { status, stdout, stderr };
 }
 

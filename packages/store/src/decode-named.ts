@@ -47,8 +47,9 @@ export function decodeNamed<T extends object | undefined>(kind: string, id: stri
 }
 
 /**
- * Loads items; in place of each whose record can't be read, returns the error. Only for what shows items: what works on
- * records lets `load` fail, so that none is passed over. Throws what else `load` throws.
+ * Loads items; in place of each whose record can't be read, returns the error. Only for what shows items, or fails at
+ * its end with the errors: other work on records lets `load` fail, so that none is passed over. Throws what else `load`
+ * throws.
  */
 export async function loadReadable<I, T>(
   load: (items: I[]) => Promise<(T | undefined)[]>,

@@ -33,8 +33,8 @@ export const expireHeld = ({ store, clock, logger }: DutyContext): Duty => ({
     let next: Parameters<typeof heldBefore>[4];
     for (let chunk = 0; chunk < MAX_CHUNKS_PER_RUN; chunk++) {
       const found = await heldBefore(store, partition, clock.now() - store.retentionMs, CHUNK, next);
-      results.push(...found.unreadable.map((reason) => ({ status: 'rejected', reason }) as const));
-      results.push(...(await Promise.allSettled([endAll(found.deliveries)])));
+      const unreadable = found.unreadable.map((error) => Promise.reject(error));
+      results.push(...(await Promise.allSettled([endAll(found.deliveries), ...unreadable])));
       next = found.next;
       if (next === undefined) break;
     }

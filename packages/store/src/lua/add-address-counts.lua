@@ -24,7 +24,7 @@
 --   told   whether the present failing period had its notice
 --   ok     the minute in which the last failing period ended
 --@include announce
---@include error-text
+--@include error-of-key
 --@include error-total
 --@include notify
 
@@ -131,7 +131,7 @@ local function keepHealth(sub, succeeded, failed, meanMs, failedInARow, succeede
   if since == 0 or ends then call('PEXPIRE', key, healthLifeMs) end
 end
 
--- An error about one key does not keep the other addresses from being counted. They would have any other error too.
+-- An error about one key does not keep the other addresses from being counted.
 local problem = ''
 for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeededInARow, firstFailedAtMs, lastSucceededAtMs, errors, long in addresses do
   local isDone, why = pcall(function()
@@ -150,8 +150,7 @@ for key, subscriptionId, succeeded, failed, totalMs, url, failedInARow, succeede
     end
   end)
   if not isDone then
-    local text = errorText(why)
-    if not string.find(text, '^ERR ') and not string.find(text, '^WRONGTYPE ') then error(why) end
+    local text = errorOfKey(why)
     if problem == '' then problem = subscriptionId .. ': ' .. text end
   end
 end

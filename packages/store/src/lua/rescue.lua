@@ -6,7 +6,7 @@
 -- Returns {entries looked at, records read, jobs made, time of the last entry, id of the last entry, the first delivery
 -- that could not be looked at with the error, empty if there is none}.
 --@include delivery-key
---@include error-text
+--@include error-of-key
 --@include add-job
 --@include current-job
 
@@ -86,9 +86,7 @@ for _, id in ipairs(ids) do
     read = read + 1
     local isDone, newId, isRetry, dueAtMs = pcall(makeIfLost, id)
     if not isDone then
-      local why = errorText(newId)
-      -- Any other error is about Redis, and the next delivery would have it too.
-      if not string.find(why, '^ERR ') and not string.find(why, '^WRONGTYPE ') then error(newId) end
+      local why = errorOfKey(newId)
       if problem == '' then problem = id .. ': ' .. why end
     elseif newId then
       if dueAtMs > nowMs then delay(newId, dueAtMs, nowMs) else enqueue(newId, isRetry and RETRY_PRIORITY or 0) end
